@@ -19,8 +19,10 @@ from .blender.maps import detach_maps
 from .jobs import bake as job
 from .jobs import export as exporting
 from .jobs import info as informing
+from .jobs.blends import blend_bakes
+from .jobs.blends import remove_blends as remove_all_blends
 from .jobs.clear import clear_bake as clear_one
-from .jobs.landing import blend_bake, retime_bake, set_rest_frame
+from .jobs.landing import retime_bake, set_rest_frame
 from .jobs.maps import update_maps
 from .model.objects import is_simulated
 from .scene_reader.setups import TYPE_NAMES
@@ -186,13 +188,24 @@ def export(
 
 
 def blend(objects: Iterable[bpy.types.Object], kind: str, frame: int, length: int = DEFAULT_LENGTH) -> list[str]:
-    """Key the influence of bakes smoothly. Return a warning for each that pops or shortens edges by over 2%, or ''.
+    """Blend bakes smoothly. Return a warning for each that pops or shortens edges by over 2%, or ''.
+
+    Influence is keyed, or the bake is written again with a blend along arcs where straight paths would shorten edges.
 
     kind: "LAND" on the animated pose at the frame, "FADE_IN" or "FADE_OUT" from the frame on.  length: frames.
     Raises SceneError for a bake that cannot be blended, and ParameterError for an unknown kind.
     """
     found = Blend[_matching_name("a blend", kind, [one.name for one in Blend])]
-    return [blend_bake(bpy.context.scene, obj, found, frame, length) for obj in _simulated(objects)]
+    scene, layer = bpy.context.scene, bpy.context.view_layer
+    return run_steps(blend_bakes(scene, layer, _simulated(objects), found, frame, length), _step_callback(None))
+
+
+def remove_blends(objects: Iterable[bpy.types.Object]) -> None:
+    """Remove blends along arcs from the frames of bakes, and write these again. Keyframes of Influence stay.
+
+    Raises SceneError if an object cannot be baked.
+    """
+    run_steps(remove_all_blends(bpy.context.scene, bpy.context.view_layer, _simulated(objects)), _step_callback(None))
 
 
 def rest_by_frame(

@@ -10,24 +10,23 @@ import bpy
 from ...core.base.wording import format_number
 from ..blender.maps import detach_maps
 from ..jobs.bake import bake_all
-from ..jobs.landing import blend_bake, retime_bake, set_rest_frame
+from ..jobs.blends import blend_bakes, remove_blends
+from ..jobs.landing import retime_bake, set_rest_frame
 from ..jobs.maps import update_maps
 from ..targets.landing import DEFAULT_LENGTH, Blend
 from ..work.steps import run_steps
 from .bake_commands import Report, save_file
 from .options import UsageError, add_command, chosen_objects, one_of, progress_printer
 
-_REST = "rest"
+_REST, _REMOVE = "rest", "remove"
 
 
 def add_to(commands: Any) -> None:
     """Add the command to the parser."""
     blend = add_command(commands, "blend", "land bakes on the pose or fade them, and save the file", run_blend)
-    kinds = [*(kind.value for kind in Blend), _REST]
+    kinds = [*(kind.value for kind in Blend), _REST, _REMOVE]
     blend.add_argument("kind", type=one_of("a blend", kinds), help=", ".join(kinds))
-    blend.add_argument(
-        "--frame", type=int, required=True, metavar="N", help="frame at which it lands or rests, or a fade begins"
-    )
+    blend.add_argument("--frame", type=int, metavar="N", help="frame at which it lands or rests, or a fade begins")
     blend.add_argument(
         "--length", type=int, default=DEFAULT_LENGTH, metavar="N", help=f"frames (default {DEFAULT_LENGTH})"
     )
@@ -49,20 +48,26 @@ def add_to(commands: Any) -> None:
 
 def run_blend(options: argparse.Namespace) -> Report:
     """Run the command blend. Without --object, all baked objects are changed."""
+    if options.frame is None and options.kind != _REMOVE:
+        raise UsageError(f"dampsim: blend {options.kind} needs --frame N")
     scene, chosen = bpy.context.scene, _baked_objects(options)
-    entries, problems = [], []
-    for obj in chosen:
-        if options.kind == _REST:
+    entries: list[dict[str, Any]] = []
+    problems: list[str] = []
+    layer, on_step = bpy.context.view_layer, progress_printer(", ".join(obj.name for obj in chosen), options)
+    if options.kind == _REMOVE:
+        run_steps(remove_blends(scene, layer, chosen), on_step)
+        entries = [{"name": obj.name, "warning": ""} for obj in chosen]
+    elif options.kind != _REST:
+        steps = blend_bakes(scene, layer, chosen, Blend(options.kind), options.frame, options.length)
+        for obj, warning in zip(chosen, run_steps(steps, on_step), strict=True):
+            entries.append({"name": obj.name, "warning": warning})
+            if warning:
+                print(f"dampsim: {warning}", flush=True)
+    else:
+        for obj in chosen:
             settle = set_rest_frame(scene, obj, options.frame)
             entries.append({"name": obj.name, "settle": settle, "warning": ""})
-            continue
-        warning = blend_bake(scene, obj, Blend(options.kind), options.frame, options.length)
-        entries.append({"name": obj.name, "warning": warning})
-        if warning:
-            print(f"dampsim: {warning}", flush=True)
-    if options.kind == _REST:
-        steps = bake_all(scene, bpy.context.view_layer, chosen, False)
-        results = run_steps(steps, progress_printer(", ".join(obj.name for obj in chosen), options))
+        results = run_steps(bake_all(scene, layer, chosen, False), on_step)
         problems = [one.problem for one in results if one.problem]
         for problem in problems:
             print(f"dampsim: {problem}", flush=True)

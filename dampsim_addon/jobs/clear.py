@@ -56,4 +56,4 @@ def _clear_scene(obj: bpy.types.Object) -> None:
         targets.clear_storage(obj, storage)
     remove_joined_keys(obj)
     curve_bake.clear_following_curve(obj)
-    obj.dampsim.baked = ""
+    obj.dampsim.baked = obj.dampsim.blended_frames = ""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import bpy
 import numpy as np
 
-from ...core import PARAMETERS, Array, FrameCache, SceneError
+from ...core import PARAMETERS, Array, FrameCache, Index, SceneError
 from ...core.base.wording import format_number, format_percent
+from ...core.simulation.arc_blend import ArcBlend
 from ...core.simulation.blend_curve import (
     MAX_ACCELERATION_RATIO,
     MAX_SHORTENING,
@@ -24,51 +26,151 @@ from ..model.caches import frame_cache
 from ..scene_reader.scene_builder import mesh_edges
 from ..status.measurements import required_substeps
 from ..targets.influence import constant_influence, influence_at
-from ..targets.landing import Blend, blend_points, blend_span, check_blend, key_blend, neighbour_span, set_handles
+from ..targets.landing import (
+    Blend,
+    blend_points,
+    blend_span,
+    can_blend_frames,
+    check_blend,
+    key_blend,
+    neighbour_span,
+    set_handles,
+    store_weights,
+    stored_weights,
+    weights_at,
+    with_blend,
+)
 from ..targets.retiming import is_time_scale, set_time_scale
 
 # Frames beside a blend on which its second differences depend.
 _MARGIN = 3
 
 
-def blend_bake(scene: bpy.types.Scene, obj: bpy.types.Object, kind: Blend, frame: int, length: int) -> str:
-    """Key a blend of a bake by the smoothest curve for its motion.
+@dataclass(frozen=True)
+class BlendedMotion:
+    """Motion near a blend. numbers: frames.  plain, simulated: vertices (f, v, 3) m.  pairs: vertices (e, 2) of edges.
 
-    Return a warning if it still pops or shortens an edge by too much; '' otherwise. Raises SceneError if the bake
-    cannot be blended.
+    Without a motion that can be compared, as the number of vertices changes, all arrays are empty.
+    """
+
+    numbers: Index
+    plain: Array
+    simulated: Array
+    pairs: Index
+
+    def near(self, first: float, last: float) -> BlendedMotion:
+        """Return the motion from a few frames before a blend to a few frames after it."""
+        near = (self.numbers >= first - _MARGIN) & (self.numbers <= last + _MARGIN)
+        return BlendedMotion(self.numbers[near], self.plain[near], self.simulated[near], self.pairs)
+
+
+def blend_bake(
+    scene: bpy.types.Scene, obj: bpy.types.Object, kind: Blend, frame: int, length: int
+) -> tuple[str, BlendedMotion | None]:
+    """Key a blend of a bake by the smoothest curve for its motion. Blend the frames where that would distort it.
+
+    Return a warning if it still pops or shortens an edge by too much, '' otherwise; and the motion if the bake has to
+    be written again with the blend in its frames, None otherwise. Raises SceneError if the bake cannot be blended.
     """
     check_blend(obj, length)
     first, last = blend_span(kind, frame, length)
     start, end = neighbour_span(obj, blend_points(obj, kind, frame, length))
     numbers = np.arange(int(np.floor(start)) - _MARGIN, int(np.ceil(end)) + _MARGIN + 1)
-    with constant_influence(obj, 0.0):
-        plain = _shapes(scene, obj, numbers)
-    with constant_influence(obj, 1.0):
-        simulated = _shapes(scene, obj, numbers)
+    motion = _read_motion(scene, obj, numbers)
+    if can_blend_frames(obj) and set(range(int(first), int(last) + 1)) <= set(frame_cache(obj).frame_numbers()):
+        points = _points_of_frames(obj, kind, int(first), int(last), motion.near(first, last))
+        if points:
+            store_weights(obj, points)
+            return "", motion
     key_blend(obj, kind, float(frame), float(length))
-    if plain.shape != simulated.shape or not plain.size:
-        # Modifiers change the number of vertices, so that motions cannot be compared: the usual curve stays.
-        return ""
-    pairs = mesh_edges(obj.data) if plain.shape[1] == len(obj.data.vertices) else np.zeros((0, 2), dtype=np.int64)
-    # Measure the blend and a few frames before and after it.
-    near = (numbers >= first - _MARGIN) & (numbers <= last + _MARGIN)
-    frames, keyed = numbers[near], _keyed_values(obj, numbers[near])
+    if not motion.plain.size:
+        # The usual curve stays.
+        return "", None
+    near = motion.near(first, last)
+    frames, keyed = near.numbers, _keyed_values(obj, near.numbers)
     values = influence_at(obj, first) or 0.0, influence_at(obj, last) or 0.0
 
     def weights(handles: Handles) -> Array:
         blended = values[0] + (values[1] - values[0]) * bezier_values((frames - first) / (last - first), handles)
         return np.where((frames > first) & (frames < last), blended, keyed)
 
-    handles, effect = choose_handles(plain[near], simulated[near], pairs, weights)
+    handles, effect = choose_handles(near.plain, near.simulated, near.pairs, weights)
     set_handles(obj, first, last, handles)
-    if not near.all():
+    if len(frames) < len(motion.numbers):
         # Blends beside this one can pop where it cuts them.
-        shares = _keyed_values(obj, numbers)[:, None, None]
-        effect = measure_blend(plain, simulated, plain + shares * (simulated - plain), pairs)
+        shares = _keyed_values(obj, motion.numbers)[:, None, None]
+        effect = measure_blend(
+            motion.plain, motion.simulated, motion.plain + shares * (motion.simulated - motion.plain), motion.pairs
+        )
     if effect.excess > 1.0:
         # Bones turn between both shapes, where this choice assumes straight paths.
-        effect = measure_blend(plain, simulated, _shapes(scene, obj, numbers), pairs)
+        effect = measure_blend(motion.plain, motion.simulated, _shapes(scene, obj, numbers), motion.pairs)
+    return _warning(obj, effect), None
+
+
+def blend_warning(scene: bpy.types.Scene, obj: bpy.types.Object, motion: BlendedMotion) -> str:
+    """Return a warning if a blend in the frames of a bake pops or shortens an edge by too much; '' otherwise."""
+    if not motion.plain.size:
+        return ""
+    effect = measure_blend(motion.plain, motion.simulated, _shapes(scene, obj, motion.numbers), motion.pairs)
+    turned = _turned_shapes(motion, weights_at(stored_weights(obj), motion.numbers))
+    own = measure_blend(motion.plain, motion.simulated, turned, motion.pairs)
+    if effect.shortening > MAX_SHORTENING >= own.shortening:
+        shortening = format_percent(effect.shortening)
+        return f"{obj.name}: the bake shortens edges of the blend by up to {shortening}. Lower Max Error"
     return _warning(obj, effect)
+
+
+def _turned_shapes(motion: BlendedMotion, weights: Array) -> Array:
+    """Return the shapes (f, v, 3) m of a blend along arcs. weights: (f,) of the simulation."""
+    arcs = ArcBlend(motion.plain, motion.simulated, motion.pairs)
+    return np.array([arcs.shape(place, weight) for place, weight in enumerate(weights.tolist())])
+
+
+def _read_motion(scene: bpy.types.Scene, obj: bpy.types.Object, numbers: Index) -> BlendedMotion:
+    """Return the motion without and with the simulation, without the blends that the frames of the bake contain."""
+    with constant_influence(obj, 0.0):
+        plain = _shapes(scene, obj, numbers)
+    if stored_weights(obj):
+        cache = frame_cache(obj)
+        known = cache.frame_numbers()
+        simulated = np.array([cache.read_shape(int(np.clip(n, known[0], known[-1])), obj.name) for n in numbers])
+    else:
+        with constant_influence(obj, 1.0):
+            simulated = _shapes(scene, obj, numbers)
+    evaluated = obj.evaluated_get(bpy.context.view_layer.depsgraph).data
+    if plain.shape != simulated.shape:
+        # Modifiers change the number of vertices, so that motions cannot be compared.
+        plain = simulated = np.zeros((0, 0, 3))
+    if not plain.size:
+        return BlendedMotion(numbers[:0], plain, plain, np.zeros((0, 2), dtype=np.int64))
+    mesh = next((one for one in (obj.data, evaluated) if len(one.vertices) == plain.shape[1]), None)
+    pairs = mesh_edges(mesh) if mesh is not None else np.zeros((0, 2), dtype=np.int64)
+    return BlendedMotion(numbers, plain, simulated, pairs)
+
+
+def _points_of_frames(
+    obj: bpy.types.Object, kind: Blend, first: int, last: int, near: BlendedMotion
+) -> list[tuple[float, float]]:
+    """Return points of stored_weights() with a blend; none if straight paths suit it, or arcs no better."""
+
+    def weights(handles: Handles) -> Array:
+        return weights_at(with_blend(obj, kind, first, last, handles), near.numbers)
+
+    is_stored = bool(stored_weights(obj))
+    if not near.plain.size:
+        return with_blend(obj, kind, first, last, Handles()) if is_stored else []
+    # Without edges, the smoothest curve is chosen. Arcs keep the lengths with any of them.
+    handles, _ = choose_handles(near.plain, near.simulated, near.pairs[:0], weights)
+    shares = weights(handles)
+    straight = near.plain + shares[:, None, None] * (near.simulated - near.plain)
+    shortening = measure_blend(near.plain, near.simulated, straight, near.pairs).shortening
+    if is_stored or shortening > MAX_SHORTENING:
+        turned = _turned_shapes(near, shares)
+        is_better = measure_blend(near.plain, near.simulated, turned, near.pairs).shortening < shortening
+        if is_stored or is_better:
+            return with_blend(obj, kind, first, last, handles)
+    return []
 
 
 def _keyed_values(obj: bpy.types.Object, numbers: Iterable[int]) -> Array:

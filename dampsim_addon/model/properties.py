@@ -402,6 +402,7 @@ class DAMPSIM_PG_object(HasTarget, ContactProperties, MuscleProperties, FibrePro
     )
     cache_id: StringProperty(options={"HIDDEN"})
     cache_modifier: StringProperty(options={"HIDDEN"})
+    blended_frames: StringProperty(options={"HIDDEN"})
     baked: StringProperty(options={"HIDDEN"})
     baked_of: StringProperty(options={"HIDDEN"})
     baked_from: StringProperty(options={"HIDDEN"})

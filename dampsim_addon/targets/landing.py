@@ -1,14 +1,24 @@
-"""Keyframes of the influence of a bake that land it on the animated pose, or fade it in or out."""
+"""Blends that land a bake on the animated pose, or fade it in or out: keyframes of its influence, or of its frames.
+
+The frames of a bake contain those blends that straight paths would distort. All bakes to all targets then write them
+(docs/decisions/0085-bake-blends-that-turn-along-arcs.md).
+"""
 
 from __future__ import annotations
 
 import enum
+import json
+import math
+from collections.abc import Iterable
 
 import bpy
+import numpy as np
 
-from ...core import SceneError
-from ...core.simulation.blend_curve import Handles
+from ...core import Array, SceneError
+from ...core.base.untrusted_files import parse_json
+from ...core.simulation.blend_curve import Handles, bezier_values
 from .influence import has_influence, influence_at, key_influence, keyed_curves
+from .retiming import plays_at_own_time
 
 # Number of frames of a blend unless the user chooses another.
 DEFAULT_LENGTH = 12
@@ -39,6 +49,47 @@ def blend_points(obj: bpy.types.Object, kind: Blend, frame: float, length: float
     if kind is Blend.FADE_IN:
         return [(first, 0.0), (last, influence_at(obj, last) or 1.0)]
     return [(first, influence_at(obj, first) or 1.0), (last, 0.0)]
+
+
+def stored_weights(obj: bpy.types.Object) -> list[tuple[float, float]]:
+    """Return the frames, in ascending order, and the weights of the simulation that the bake's frames contain."""
+    try:
+        found = parse_json(obj.dampsim.blended_frames or "[]")
+        points = [(float(frame), float(weight)) for frame, weight in found]
+    except (TypeError, ValueError):
+        # Something else has changed the text.
+        return []
+    return sorted((frame, min(max(weight, 0.0), 1.0)) for frame, weight in points if math.isfinite(frame))
+
+
+def store_weights(obj: bpy.types.Object, points: list[tuple[float, float]]) -> None:
+    """Let the next bake contain blends; see stored_weights()."""
+    obj.dampsim.blended_frames = json.dumps([[frame, round(weight, 6)] for frame, weight in points]) if points else ""
+
+
+def weights_at(points: list[tuple[float, float]], frames: Iterable[float]) -> Array:
+    """Return the weights of the simulation at some frames, 1 without points. See stored_weights()."""
+    numbers = np.array(list(frames), dtype=float)
+    return np.interp(numbers, *np.array(points).T) if points else np.ones(len(numbers))
+
+
+def with_blend(
+    obj: bpy.types.Object, kind: Blend, first: int, last: int, handles: Handles
+) -> list[tuple[float, float]]:
+    """Return the points of stored_weights() with a new blend. Others between its first and last frame are left out."""
+    points = stored_weights(obj)
+    start, end = (float(one) or 1.0 for one in weights_at(points, (first, last)))
+    start, end = (0.0, end) if kind is Blend.FADE_IN else (start, 0.0)
+    frames = np.arange(first, last + 1)
+    values = start + (end - start) * bezier_values((frames - first) / (last - first), handles)
+    inner = list(zip(frames.tolist(), values.tolist(), strict=True))
+    return [*(one for one in points if one[0] < first), *inner, *(one for one in points if one[0] > last)]
+
+
+def can_blend_frames(obj: bpy.types.Object) -> bool:
+    """Return whether the frames of a bake can contain a blend: if they play once, in time, without keyed influence."""
+    is_keyed = any(len(curve.keyframe_points) for curve in keyed_curves(obj))
+    return not is_keyed and not obj.dampsim.loop and plays_at_own_time(obj)
 
 
 def key_blend(obj: bpy.types.Object, kind: Blend, frame: float, length: float) -> None:

@@ -8,11 +8,14 @@ from types import TracebackType
 import bpy
 import numpy as np
 
-from ...core import Array, FrameCache, SceneError
+from ...core import Array, SceneError
+from ...core.base.arrays import Mask
 from ...core.geometry.mesh.affine import transform_points
 from ..blender.dampsim_names import BASIS, PROBE
 from ..blender.dependencies import is_local
 from ..blender.sampler import Sampler
+from ..blender.vertex_groups import read_weights
+from .target import WorldShapes
 
 # Size of the probing offsets, and the error at which the iteration stops, as fractions of the mesh's size.
 _PROBE_STEP = 1e-2
@@ -20,6 +23,8 @@ _CONVERGED_ERROR = 5e-7
 _CORRECTIONS, _JACOBIAN_INTERVAL = 24, 6
 # Largest accepted error with nonlinear modifiers, as a fraction of the size.
 _MAX_ERROR = 1e-4
+# Distance by which a check moves the vertices, as a fraction of the size.
+_NUDGE = 1e-2
 
 
 class NoShapeError(SceneError):
@@ -34,7 +39,7 @@ def can_edit_before_modifiers(obj: bpy.types.Object) -> bool:
     return is_local(obj.data)
 
 
-def pre_modifier_offsets(sampler: Sampler, cache: FrameCache, numbers: list[int]) -> Generator[Array]:
+def pre_modifier_offsets(sampler: Sampler, cache: WorldShapes, numbers: list[int]) -> Generator[Array]:
     """Yield the offsets (v, 3) in object space, before the modifiers, that produce the simulated shape of each frame.
 
     Raises NoShapeError if there are none.
@@ -54,7 +59,7 @@ def pre_modifier_offsets(sampler: Sampler, cache: FrameCache, numbers: list[int]
 
 
 def pre_modifier_positions(
-    sampler: Sampler, cache: FrameCache, numbers: list[int], before_modifiers: bool
+    sampler: Sampler, cache: WorldShapes, numbers: list[int], before_modifiers: bool
 ) -> Generator[Array]:
     """Yield the vertices (v, 3) in object space, before the modifiers or after the deforming ones, for each frame."""
     if not before_modifiers or not sampler.has_deform_modifier:
@@ -76,8 +81,46 @@ def positions_before_modifiers(sampler: Sampler, offset: Array) -> Array:
     return shape if sampler.has_deform_modifier else shape + offset
 
 
-def _goal(sampler: Sampler, cache: FrameCache, number: int) -> Array:
+def _goal(sampler: Sampler, cache: WorldShapes, number: int) -> Array:
     return transform_points(np.linalg.inv(sampler.matrix()), cache.read_shape(number, sampler.obj.name))
+
+
+def check_invertible(sampler: Sampler) -> None:
+    """Raise NoShapeError if no shape before the modifiers moves free vertices a little, at the current frame.
+
+    A bake would fail for that after the simulation. Pinned vertices need not move.
+    """
+    obj, pins = sampler.obj, sampler.obj.dampsim.pin_group
+    if not sampler.has_deform_modifier:
+        return
+    is_free: Mask | slice = slice(None)
+    if pins in obj.vertex_groups:
+        is_free = read_weights(obj, [pins])[0] < 1.0
+    with _ModifierProbe(obj) as probe:
+        current = _deformed(sampler, probe, np.zeros_like(probe.basis))
+        # All vertices move alike, so that modifiers that smooth the mesh do not act on the difference.
+        goal = current + _NUDGE * float(np.ptp(current, axis=0).max()) / np.sqrt(3.0)
+        _solve_offset(sampler, probe, goal, np.zeros_like(probe.basis), is_free)
+
+
+def _no_shape(sampler: Sampler) -> NoShapeError:
+    return NoShapeError(
+        f"{sampler.obj.name}: at frame {sampler.scene.frame_current}, its modifiers cannot produce the simulated "
+        "shape from any shape keys; bake to PC2 Cache."
+    )
+
+
+def _deformed(sampler: Sampler, probe: _ModifierProbe, offset: Array) -> Array:
+    """Return the deformed vertices (v, 3) in object space for an offset (v, 3) before the modifiers."""
+    probe.set_offset(offset)
+    sampler.view_layer.update()
+    return sampler.local_positions()
+
+
+def _jacobian(sampler: Sampler, probe: _ModifierProbe, offset: Array, current: Array, step: float) -> Array:
+    """Return the derivatives (v, 3, 3) of the deformed vertices. current: of the offset (v, 3).  step: object units."""
+    columns = [(_deformed(sampler, probe, offset + step * np.eye(3)[k]) - current) / step for k in range(3)]
+    return np.stack(columns, axis=2)
 
 
 class _ModifierProbe:
@@ -133,37 +176,30 @@ def set_key_vertices(key: bpy.types.ShapeKey, shape: Array) -> None:
     key.points.foreach_set("co", np.ascontiguousarray(shape, dtype=np.float32).ravel())
 
 
-def _solve_offset(sampler: Sampler, probe: _ModifierProbe, goal: Array, start: Array) -> Array:
+def _solve_offset(
+    sampler: Sampler, probe: _ModifierProbe, goal: Array, start: Array, counted: Mask | slice = slice(None)
+) -> Array:
     """Return the offset (v, 3) before the modifiers whose deformed result is the goal (v, 3), in object space.
 
     Newton iteration with a Jacobian (3, 3) per vertex from finite differences, which is evaluated again every few
-    corrections. start: offset of the previous frame.  Raises NoShapeError if the error stays too large.
+    corrections. start: offset of the previous frame.  counted: vertices that have to reach the goal.
+    Raises NoShapeError if the error stays too large.
     """
     size = max(float(np.ptp(goal, axis=0).max()), 1e-12)
-
-    def deform(offset: Array) -> Array:
-        probe.set_offset(offset)
-        sampler.view_layer.update()
-        return sampler.local_positions()
-
-    current = deform(start)
+    current = _deformed(sampler, probe, start)
     step = _PROBE_STEP * size
     offset, best, error, inverse = start, start, np.inf, None
     for correction in range(_CORRECTIONS):
         residual = goal - current
-        current_error = float(np.linalg.norm(residual, axis=1).max())
+        current_error = float(np.linalg.norm(residual, axis=1)[counted].max(initial=0.0))
         if current_error < error:
             best, error = offset, current_error
         if current_error <= _CONVERGED_ERROR * size:
             break
         if inverse is None or correction % _JACOBIAN_INTERVAL == 0:
-            columns = [(deform(offset + step * np.eye(3)[k]) - current) / step for k in range(3)]
-            inverse = np.linalg.pinv(np.stack(columns, axis=2))
+            inverse = np.linalg.pinv(_jacobian(sampler, probe, offset, current, step))
         offset = offset + np.einsum("vij,vj->vi", inverse, residual)
-        current = deform(offset)
+        current = _deformed(sampler, probe, offset)
     if error > _MAX_ERROR * size:
-        raise NoShapeError(
-            f"{sampler.obj.name}: at frame {sampler.scene.frame_current}, its modifiers cannot produce the simulated "
-            "shape from any shape keys; bake to PC2 Cache."
-        )
+        raise _no_shape(sampler)
     return best

@@ -39,6 +39,19 @@ def is_time_scale(obj: bpy.types.Object, scale: float) -> bool:
     return found is not None and abs(found - scale) <= _SCALE_TOLERANCE * scale
 
 
+def plays_at_own_time(obj: bpy.types.Object) -> bool:
+    """Return whether each frame of the bake plays at its own frame of the scene, once."""
+    modifier = bake_modifier(obj)
+    if modifier is not None:
+        return is_time_scale(obj, 1.0)
+    strips = _strips(obj)
+    return bool(strips) and not any(
+        strip.scale != 1.0 or strip.repeat != 1.0 or strip.use_reverse or strip.use_animated_time
+        or strip.frame_start != strip.action_frame_start
+        for strip in strips
+    )  # fmt: skip
+
+
 def _strips(obj: bpy.types.Object) -> list[Any]:
     """Return the strips that play the bake, and those of a curve that follows it."""
     curve = obj.dampsim.curve

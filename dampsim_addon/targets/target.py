@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import abc
 import enum
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import bpy
 
-from ...core import FrameCache
+from ...core import Array
 from ...core.frames.chain_fit import ChainChannels
 
 if TYPE_CHECKING:
@@ -39,6 +39,13 @@ class Cost:
     missing_part: float = 0.0
 
 
+class WorldShapes(Protocol):
+    """Frames that a target writes: those of a cache, or those with the blends of the bake."""
+
+    def read_shape(self, number: int, body: str) -> Array:
+        """Return the shape (v, 3) m of a body at a frame, in world space."""
+
+
 @dataclass(frozen=True)
 class Shot:
     """Simulated frames of an object that a target writes.
@@ -53,7 +60,7 @@ class Shot:
     """
 
     sampler: Sampler
-    cache: FrameCache
+    cache: WorldShapes
     numbers: list[int]
     folder: Path
     bound: float
@@ -131,6 +138,19 @@ class Target(abc.ABC):
     @abc.abstractmethod
     def check(cls, obj: bpy.types.Object) -> None:
         """Raise DampSimError if the object cannot be baked to this target. Changes nothing."""
+
+    @classmethod
+    def check_motion(cls, sampler: Sampler, numbers: Sequence[int]) -> Generator[int]:
+        """Raise DampSimError if the animation would let a bake fail after the simulation. Yield the number of frames.
+
+        sampler: entered as a context.  numbers: frames of the bake.  check() comes first. Changes no user data.
+        """
+        yield from ()
+
+    @classmethod
+    def check_folder(cls, obj: bpy.types.Object, folder: Path) -> None:
+        """Raise DampSimError if the target cannot write its files to a folder. Changes nothing."""
+        return
 
     @classmethod
     @abc.abstractmethod

@@ -12,11 +12,12 @@ from bpy.types import Context, Event, Menu, Operator, UILayout
 from ....core import DampSimError
 from ....core.base.wording import format_number
 from ...jobs import bake as job
-from ...jobs.landing import blend_bake, kept_seconds_scale, retime_bake, set_rest_frame
+from ...jobs.blends import blend_bakes, remove_blends
+from ...jobs.landing import kept_seconds_scale, retime_bake, set_rest_frame
 from ...model.groups import format_names, groups_of
 from ...model.objects import active_simulated, can_start_job, chosen_simulated, selected_simulated
 from ...targets.influence import has_influence, key_influence
-from ...targets.landing import DEFAULT_LENGTH, MIN_LENGTH, Blend
+from ...targets.landing import DEFAULT_LENGTH, MIN_LENGTH, Blend, check_blend, stored_weights
 from ...targets.retiming import MAX_SCALE, MIN_SCALE, is_time_scale, time_scale
 from ...translations import report, translate
 from ...work.modal import ModalJob
@@ -48,8 +49,8 @@ class DAMPSIM_OT_key_influence(Operator):
         return {"FINISHED"}
 
 
-class DAMPSIM_OT_blend(Operator):
-    """Key Influence smoothly over some frames, for all selected bakes. A re-bake keeps the keyframes"""
+class DAMPSIM_OT_blend(ModalJob, Operator):
+    """Blend the selected bakes over some frames. A re-bake keeps the blend"""
 
     bl_idname = "dampsim.blend"
     bl_label = "Blend Bake"
@@ -61,6 +62,8 @@ class DAMPSIM_OT_blend(Operator):
         options={"SKIP_SAVE"},
     )  # fmt: skip
     length: IntProperty(name="Length", description="Set the number of frames", default=DEFAULT_LENGTH, min=MIN_LENGTH)
+    _begun: Generator[Step] | None = None
+    _has_bakes = False
 
     @classmethod
     def description(cls, context: Context, properties: Any) -> str:
@@ -75,20 +78,69 @@ class DAMPSIM_OT_blend(Operator):
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         self.frame = context.scene.frame_current
-        return self.execute(context)
+        steps = self._blend(context)
+        try:
+            if next(steps, None) is None:
+                # Only Influence was keyed.
+                return {"FINISHED"} if self._has_bakes else {"CANCELLED"}
+        except DampSimError as error:
+            report(self, {"ERROR"}, str(error))
+            return {"CANCELLED"}
+        self._begun = steps
+        return super().invoke(context, event)
 
     def execute(self, context: Context) -> set[str]:
-        done = 0
+        found = super().execute(context)
+        return found if self._has_bakes else {"CANCELLED"}
+
+    def _objects(self, context: Context) -> list[bpy.types.Object]:
+        """Return the bakes that can be blended, and report the others."""
+        found = []
         for obj in (obj for obj in chosen_simulated(context) if obj.dampsim.baked):
             try:
-                warning = blend_bake(context.scene, obj, Blend[self.kind], self.frame, self.length)
+                check_blend(obj, self.length)
+                found.append(obj)
             except DampSimError as error:
                 report(self, {"ERROR"}, str(error))
-                continue
-            done += 1
-            if warning:
-                report(self, {"WARNING"}, warning)
-        return {"FINISHED"} if done else {"CANCELLED"}
+        return found
+
+    def subject(self, context: Context) -> str:
+        return format_names([obj for obj in chosen_simulated(context) if obj.dampsim.baked])
+
+    def work(self, context: Context) -> Generator[Step]:
+        begun, self._begun = self._begun, None
+        return begun or self._blend(context)
+
+    def _blend(self, context: Context) -> Generator[Step]:
+        scene, layer, objects = context.scene, context.view_layer, self._objects(context)
+        self._has_bakes = bool(objects)
+        warnings = yield from blend_bakes(scene, layer, objects, Blend[self.kind], self.frame, self.length)
+        for warning in filter(None, warnings):
+            report(self, {"WARNING"}, warning)
+
+    def completion_messages(self, context: Context) -> tuple[str, str]:
+        return "blended", "blend stopped, and nothing is changed"
+
+
+class DAMPSIM_OT_remove_blends(ModalJob, Operator):
+    """Remove the blends from the frames of the selected bakes, and write these again"""
+
+    bl_idname = "dampsim.remove_blends"
+    bl_label = "Remove Blends"
+    bl_options = {"UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return any(map(stored_weights, chosen_simulated(context))) and can_start_job(cls, context)
+
+    def subject(self, context: Context) -> str:
+        return format_names(chosen_simulated(context))
+
+    def work(self, context: Context) -> Generator[Step]:
+        yield from remove_blends(context.scene, context.view_layer, chosen_simulated(context))
+
+    def completion_messages(self, context: Context) -> tuple[str, str]:
+        return "blends removed", "stopped, and nothing is changed"
 
 
 class DAMPSIM_OT_rest_by_frame(ModalJob, Operator):
@@ -200,11 +252,13 @@ def draw_retiming(layout: UILayout, context: Context, obj: bpy.types.Object) -> 
     layout.menu(DAMPSIM_MT_retime.__name__, text=translate(text), icon="TIME")
 
 
-def draw_blends(layout: UILayout, context: Context) -> None:
-    """Draw the buttons that land, fade and rest at the current frame."""
+def draw_blends(layout: UILayout, context: Context, obj: bpy.types.Object) -> None:
+    """Draw the buttons that land, fade and rest a bake at the current frame."""
     frame = context.scene.frame_current
     column = layout.column(align=True)
     land = column.operator(DAMPSIM_OT_blend.bl_idname, text=translate(f"Land on Pose at Frame {frame}"), icon="IMPORT")
+    if stored_weights(obj):
+        column.operator(DAMPSIM_OT_remove_blends.bl_idname, icon="X")
     row = column.row(align=True)
     fade_in = row.operator(DAMPSIM_OT_blend.bl_idname, text="Fade In", icon="IPO_EASE_IN")
     fade_out = row.operator(DAMPSIM_OT_blend.bl_idname, text="Fade Out", icon="IPO_EASE_OUT")
@@ -216,6 +270,7 @@ def draw_blends(layout: UILayout, context: Context) -> None:
 CLASSES = (
     DAMPSIM_OT_key_influence,
     DAMPSIM_OT_blend,
+    DAMPSIM_OT_remove_blends,
     DAMPSIM_OT_rest_by_frame,
     DAMPSIM_OT_retime,
     DAMPSIM_MT_retime,

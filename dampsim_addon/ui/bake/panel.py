@@ -148,7 +148,7 @@ def _draw_influence(layout: UILayout, obj: bpy.types.Object, context: Context) -
     row = layout.row(align=True)
     draw_property(row, obj.dampsim, "influence", "Influence", context)
     row.operator(DAMPSIM_OT_key_influence.bl_idname, text="", icon="KEY_HLT")
-    draw_blends(layout, context)
+    draw_blends(layout, context, obj)
     keys = obj.data.shape_keys
     if keys is not None and bake_strips(keys.animation_data) and not has_base_track(keys.animation_data):
         draw_wrapped(layout, "Influence and muting show wrong shapes until the next bake adds a base track", "ERROR",

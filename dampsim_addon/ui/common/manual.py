@@ -86,6 +86,7 @@ PAGES = {
     "reference/bake-targets#influence-and-nla-strips": (
         "ops.dampsim.blend",
         "ops.dampsim.key_influence",
+        "ops.dampsim.remove_blends",
         "types.dampsim_pg_object.influence",
     ),
     "reference/bake-targets#bones": (

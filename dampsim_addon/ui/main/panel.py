@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bpy
+import numpy as np
 from bpy.types import Context, Panel, UILayout
 
 from ....core import PARAMETERS, kind_by_name
@@ -18,6 +19,7 @@ from ...scene_reader.seams import seam_groups
 from ...status import results
 from ...status.measurements import is_measurement_current, required_substeps
 from ...targets.influence import influence_values
+from ...targets.landing import stored_weights, weights_at
 from ...translations import translate
 from ..add.add_operators import CONVERTIBLE_TYPES, DAMPSIM_OT_add, DAMPSIM_OT_convert_add, DAMPSIM_OT_local_add, can_add
 from ..add.curve_operators import DAMPSIM_OT_curve_rope, rope_of_curve
@@ -262,9 +264,12 @@ def pressure_text(kilo: float) -> str:
 
 
 def _influence_of_curve(obj: bpy.types.Object, displayed: results.DisplayedCurve) -> tuple[float, ...]:
-    """Return the keyed influence of the bake at the frames of its curve; () if there is none."""
-    start = displayed.start
-    return () if start is None else influence_values(obj, (start + float(frame) for frame in displayed.curve.frames))
+    """Return the keyed influence of the bake and its blends at the frames of its curve; () if there are none."""
+    if displayed.start is None:
+        return ()
+    frames = [displayed.start + float(frame) for frame in displayed.curve.frames]
+    keyed, points = influence_values(obj, frames), stored_weights(obj)
+    return tuple((np.array(keyed or 1.0) * weights_at(points, frames)).tolist()) if points else keyed
 
 
 class DAMPSIM_PT_curve(ChildPanel, Panel):

@@ -1,0 +1,180 @@
+"""Blends that the frames of a bake contain, because straight paths would shorten edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import bpy
+import numpy as np
+import pytest
+from scenes import add_simulation, dump, new_scene, size, world_vertices
+from test_landing import influences, largest_accelerations
+
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
+Load = Callable[[str], ModuleType]
+END = 24
+EVERY = range(1, END + 1)
+SLOW_TARGETS = ("FRAME_KEYS", "POINT_CACHE", "BONES")
+TARGETS = ["SHAPE_KEYS", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW_TARGETS)]
+
+
+def hanging_sheet(cache: Path, target: str = "SHAPE_KEYS") -> bpy.types.Object:
+    """Return a sheet that is pinned at one side and hangs down from its pose. It is not baked yet."""
+    new_scene(END)
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=6, y_subdivisions=3, size=1.0)
+    obj = bpy.context.object
+    obj.name = "Sheet"
+    add_simulation(obj, cache)
+    obj.vertex_groups.new(name="Pin").add([v.index for v in obj.data.vertices if v.co.x < -0.3], 1.0, "REPLACE")
+    obj.dampsim.pin_group, obj.dampsim.kind, obj.dampsim.settle, obj.dampsim.target = "Pin", "CLOTH", 10.0, target
+    obj.dampsim.bone_bound_percent = 0.05
+    return obj
+
+
+def bake(obj: bpy.types.Object) -> None:
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+
+
+def shapes(obj: bpy.types.Object, frames: range = EVERY) -> np.ndarray:
+    return np.array([world_vertices(obj, frame) for frame in frames])
+
+
+def edge_lengths(obj: bpy.types.Object, played: np.ndarray) -> np.ndarray:
+    pairs = np.array([edge.vertices for edge in obj.data.edges])
+    return np.linalg.norm(played[:, pairs[:, 0]] - played[:, pairs[:, 1]], axis=2)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_landing_keeps_edges(load: Load, tmp_path: Path, target: str) -> None:
+    """No edge is shortened by more than 2%, nothing pops, and Influence blends the result linearly."""
+    obj = hanging_sheet(tmp_path, target)
+    plain = shapes(obj)
+    before = dump()
+    bake(obj)
+    simulated = shapes(obj)
+    api, extent = load("dampsim_addon.api"), size(plain[0])
+    assert api.blend([obj], "LAND", 22, 12) == [""]
+    assert (influences(obj, EVERY) == 1.0).all()
+    landed = shapes(obj)
+    bound = 0.01 * obj.dampsim.baked_part * extent
+    np.testing.assert_allclose(landed[:10], simulated[:10], atol=2.0 * bound + 1e-6)
+    np.testing.assert_allclose(landed[21:], plain[21:], atol=bound + 1e-6)
+    # The sheet hangs by more than 60 degrees, so that straight paths shorten edges by more than 13%.
+    lengths = [edge_lengths(obj, one) for one in (landed, plain, simulated, plain + 0.5 * (simulated - plain))]
+    assert (1.0 - lengths[3][15] / np.minimum(lengths[1], lengths[2])[15]).max() > 0.1
+    assert (1.0 - lengths[0] / np.minimum(lengths[1], lengths[2])).max() < 0.02
+    found, usual = largest_accelerations(landed - plain), largest_accelerations(simulated - plain)
+    for place in range(9, 21):
+        neighbours = max(found[place - 1], found[place + 1], usual[place - 1 : place + 2].max())
+        assert found[place] <= 1.5 * neighbours + 4.0 * bound, place + 2
+    for influence in (0.0, 0.25, 0.5, 1.0):
+        obj.dampsim.influence = influence
+        expected = plain + influence * (landed - plain)
+        # Bones blend rotations.
+        allowed = 1e-6 if target != "BONES" or influence in (0.0, 1.0) else 0.1 * extent
+        np.testing.assert_allclose(shapes(obj), expected, atol=allowed * extent)
+    obj.dampsim.influence = 1.0
+    api.clear([obj])
+    assert dump() == before
+
+
+def test_rebakes_keep_blended_frames(load: Load, tmp_path: Path) -> None:
+    """A re-bake, also to another target, contains the blend; its removal restores the bake."""
+    obj = hanging_sheet(tmp_path)
+    bake(obj)
+    simulated, api = shapes(obj), load("dampsim_addon.api")
+    assert api.blend([obj], "LAND", 22, 12) == [""]
+    landed = shapes(obj)
+    bound = 0.002 * size(landed[0])
+    obj.dampsim.target = "POINT_CACHE"
+    bake(obj)
+    np.testing.assert_allclose(shapes(obj), landed, atol=bound)
+    obj.dampsim.target = "SHAPE_KEYS"
+    bake(obj)
+    np.testing.assert_array_equal(shapes(obj), landed)
+    assert bpy.ops.dampsim.remove_blends() == {"FINISHED"}
+    np.testing.assert_array_equal(shapes(obj), simulated)
+    assert not bpy.ops.dampsim.remove_blends.poll()
+
+
+def test_fade_in_follows_landing(load: Load, tmp_path: Path) -> None:
+    """Later blends are in the frames, too, and replace those in between."""
+    obj = hanging_sheet(tmp_path)
+    plain = shapes(obj)
+    bake(obj)
+    simulated, api = shapes(obj), load("dampsim_addon.api")
+    assert bpy.ops.dampsim.blend(kind="LAND", frame=14, length=6) == {"FINISHED"}
+    assert bpy.ops.dampsim.blend(kind="FADE_IN", frame=16, length=6) == {"FINISHED"}
+    played, bound = shapes(obj), 0.003 * size(plain[0])
+    np.testing.assert_allclose(played[:8], simulated[:8], atol=bound)
+    np.testing.assert_allclose(played[13:16], plain[13:16], atol=bound)
+    np.testing.assert_allclose(played[21:], simulated[21:], atol=bound)
+    # The settle curve shows the blends.
+    panel, curve = load("dampsim_addon.ui.main.panel"), SimpleNamespace(frames=range(20))
+    weights = panel._influence_of_curve(obj, SimpleNamespace(start=4.0, curve=curve))
+    np.testing.assert_allclose(np.array(weights)[[0, 10, 12, 18]], [1.0, 0.0, 0.0, 1.0], atol=1e-6)
+    assert api.blend([obj], "LAND", 20, 10) == [""]
+    points = load("dampsim_addon.targets.landing").stored_weights(obj)
+    assert points == sorted(set(points))
+    np.testing.assert_allclose(shapes(obj)[19], plain[19], atol=bound)
+
+
+@pytest.mark.parametrize("change", ["keyed", "scaled", "outside"])
+def test_unsuitable_bakes_key_influence(load: Load, tmp_path: Path, change: str) -> None:
+    """A blend in the frames needs their own times. Keyframes of the user stay, and a message reports short edges."""
+    obj = hanging_sheet(tmp_path)
+    bake(obj)
+    api = load("dampsim_addon.api")
+    if change == "keyed":
+        load("dampsim_addon.targets.influence").key_influence(obj, [(1.0, 1.0), (2.0, 0.9)])
+    elif change == "scaled":
+        api.retime([obj], 1.25)
+    (warning,) = api.blend([obj], "LAND", 30 if change == "outside" else 22, 12)
+    assert "Sheet: the blend shortens edges by up to" in warning
+    assert influences(obj, range(22, 23))[0] < 1.0
+    assert not obj.dampsim.blended_frames
+
+
+def test_failed_bake_restores_blends(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    obj = hanging_sheet(tmp_path)
+    bake(obj)
+    simulated, api = shapes(obj), load("dampsim_addon.api")
+    error, write = load("core.base.errors").SceneError, load("dampsim_addon.jobs.write")
+
+    def fail(*_: object) -> None:
+        raise error("Sheet: no room; free some.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(write, "max_error", fail)
+        with pytest.raises(error, match="no room"):
+            api.blend([obj], "LAND", 22, 12)
+    assert not obj.dampsim.blended_frames
+    np.testing.assert_array_equal(shapes(obj), simulated)
+
+
+def test_damaged_blends_are_none(load: Load, tmp_path: Path) -> None:
+    """A text that no version wrote counts as no blend."""
+    obj, stored = hanging_sheet(tmp_path), load("dampsim_addon.targets.landing").stored_weights
+    for text in ("[", "{}", "[[1]]", '[["a", 2]]', "7", "null", "[[1, null]]"):
+        obj.dampsim.blended_frames = text
+        assert stored(obj) == []
+    obj.dampsim.blended_frames = "[[5, 2.0], [2, -1]]"
+    assert stored(obj) == [(2.0, 0.0), (5.0, 1.0)]
+
+
+@pytest.mark.slow
+def test_cli_removes_blends(load: Load, tmp_path: Path) -> None:
+    obj = hanging_sheet(tmp_path / "cache")
+    bake(obj)
+    path, cli = tmp_path / "scene.blend", load("dampsim_addon.cli")
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    assert cli.main(["blend", "land", "--frame", "22"]) == cli.DONE
+    bpy.ops.wm.open_mainfile(filepath=str(path))
+    assert bpy.data.objects["Sheet"].dampsim.blended_frames
+    assert cli.main(["blend", "remove"]) == cli.DONE
+    bpy.ops.wm.open_mainfile(filepath=str(path))
+    assert not bpy.data.objects["Sheet"].dampsim.blended_frames
+    assert cli.main(["blend", "land"]) == cli.USAGE
