@@ -49,7 +49,7 @@ from ..status.results import store_curve
 from ..status.shot_messages import hard_steps_message, preparation_messages, report_messages, rest_message
 from ..targets import Cost, Shot, get_target
 from ..targets.retiming import set_time_scale, time_scale
-from ..work.steps import Step, map_steps
+from ..work.steps import Step, counted_steps, map_steps
 from .landing import MAX_SHORTENING, has_kept_seconds, last_motion_index
 from .prepare import prepare_scene, prepare_simulation
 from .refusals import check_refusals
@@ -146,6 +146,7 @@ def bake_group(
     part = None if frames is None else RebakedRange(*frames, group.members[0].dampsim.range_blend)
     last = scene.frame_end if part is not None else last_frame(group, scene)
     with isolated_sampler(scene, view_layer, group.members) as sampler:
+        yield from _check_motion(sampler, group, last, restart or part is not None)
         finds_start = part is None and (restart or not frame_cache(group.members[0]).frame_numbers())
         simulation = yield from _prepare(sampler, group, last, finds_start)
         for done, total in ensure_own_cache(group):
@@ -207,6 +208,20 @@ def _check_group(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, group:
     for obj in group.members:
         live.drop_session(obj)
     check_refusals(group.members, scene, view_layer)
+
+
+def _check_motion(sampler: GroupSampler, group: Group, last: int, restart: bool) -> Generator[Step]:
+    """Raise DampSimError if the animation would let the bake of a member fail after the simulation.
+
+    Without frames to simulate, the bake itself tells at once. last: frame.  restart: whether all are simulated.
+    """
+    numbers = range(sampler.scene.frame_start, last + 1)
+    if not restart and set(numbers) <= set(frame_cache(group.members[0]).frame_numbers()):
+        return
+    for obj in group.members:
+        steps = get_target(obj.dampsim.target).check_motion(sampler.member_for(obj), numbers)
+        yield from counted_steps(steps, len(numbers), "Preparing")
+    sampler.invalidate_frame()
 
 
 def _prepare(sampler: GroupSampler, group: Group, last: int, finds_start: bool) -> Generator[Step, None, Simulation]:

@@ -20,6 +20,7 @@ from ..blender.animation import VISIBILITY_PATH
 from ..blender.dampsim_names import is_output_modifier
 from ..blender.modifiers import simulated_topology_modifiers, weight_removing_modifiers
 from ..blender.vertex_groups import check_evaluated_weights
+from ..model.caches import target_folder
 from ..model.colliders import active_colliders, check_roughness_group
 from ..model.groups import group_of
 from ..model.links import check_links
@@ -58,6 +59,7 @@ def check_target(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types
     check_library_modifier(obj, target.modifier_type)
     check_shared_mesh(obj)
     target.check(obj)
+    target.check_folder(obj, target_folder(obj))
     replacing = replacing_modifier(obj)
     if replacing is not None and not obj.dampsim.bakes_to_file:
         raise SceneError(

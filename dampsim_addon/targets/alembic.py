@@ -42,14 +42,17 @@ class Alembic(cache_file.FileTarget):
             )
 
     @classmethod
-    def collect(cls, shot: Shot) -> Generator[int, None, cache_file.RecordedFile]:
+    def check_folder(cls, obj: bpy.types.Object, folder: Path) -> None:
         try:
-            str(shot.folder).encode()
+            str(folder).encode()
         except UnicodeEncodeError:
             raise CacheError(
-                f"{shot.sampler.obj.name}: Blender cannot write Alembic to {shot.folder}, whose name is no valid text; "
+                f"{obj.name}: Blender cannot write Alembic to {folder}, whose name is no valid text; "
                 "choose another cache folder or bake to another target."
             ) from None
+
+    @classmethod
+    def collect(cls, shot: Shot) -> Generator[int, None, cache_file.RecordedFile]:
         # Blender's exporter needs an animated mesh, which plays the vertices from a temporary point cache.
         header = pc2_header(shot.vertices, float(shot.numbers[0]), len(shot.numbers))
         return (yield from cache_file.write_vertices(shot, _POINTS, header, "<f4"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -35,6 +35,7 @@ from ..blender.bone_bakes import (
 from ..blender.dampsim_names import bake_mark
 from ..blender.dependencies import is_local
 from ..blender.modifiers import is_deforming, sampled_modifiers
+from ..blender.sampler import Sampler
 from ..blender.vertex_groups import MAX_EXPORTED_BONES
 from ..work.background_thread import run_in_thread
 from .bake_tracks import remove_bake_animation, write_tracks
@@ -50,7 +51,7 @@ from .bone_rig import (
 )
 from .kept_strips import KeptStrips
 from .keys import check_nla, check_shape_keys
-from .pre_modifier_shapes import positions_before_modifiers, pre_modifier_offsets
+from .pre_modifier_shapes import check_invertible, positions_before_modifiers, pre_modifier_offsets
 from .target import Cost, KeptBake, Shot, Storage, Target
 
 # Largest error of a bake, relative to that of its fit. Modifiers below the rig can enlarge the error.
@@ -115,6 +116,22 @@ class Bones(Target):
         _check_new_bones(obj, rig_of(obj))
 
     @classmethod
+    def check_motion(cls, sampler: Sampler, numbers: Sequence[int]) -> Generator[int]:
+        sampler.set_frame(numbers[0])
+        check_invertible(sampler)
+        if not needs_rig(sampler.obj):
+            place = RigPlace(sampler)
+            for done, number in enumerate(numbers, 1):
+                sampler.set_frame(number)
+                place.check(number)
+                cls.check_poses(sampler, number)
+                yield done
+
+    @classmethod
+    def check_poses(cls, sampler: Sampler, number: int) -> None:
+        """Raise SceneError if the bake cannot animate the bones as they are posed at the current frame, a number."""
+
+    @classmethod
     def cost(cls, vertices: int, frames: int) -> Cost:
         return Cost(0, 0)
 
@@ -129,40 +146,32 @@ class Bones(Target):
         names, carrying = [name for name, used in zip(names, is_used, strict=True) if used], carrying[:, is_used]
         shot.sampler.set_frame(shot.numbers[0])
         rest = shot.sampler.undeformed_positions()
-        size = float(np.linalg.norm(np.ptp(rest, axis=0)))
+        place = RigPlace(shot.sampler)
         bound = np.linalg.inv(np.array([rig.data.bones[name].matrix_local for name in names], dtype=float))
-        to_rig, scale, poses = np.eye(4), 0.0, np.empty((len(shot.numbers), len(names), 4, 4))
+        scale, poses = 0.0, np.empty((len(shot.numbers), len(names), 4, 4))
         goal, moves = np.empty((len(shot.numbers), len(rest), 3)), _key_moves(obj, len(shot.numbers))
         offsets = pre_modifier_offsets(shot.sampler, shot.cache, shot.numbers)
         for done, (number, offset) in enumerate(zip(shot.numbers, offsets, strict=True)):
             evaluated = rig.evaluated_get(shot.sampler.view_layer.depsgraph)
-            now = np.linalg.inv(np.array(evaluated.matrix_world, dtype=float)) @ shot.sampler.matrix()
-            if done == 0:
-                to_rig = now
             scale = max(scale, _scale(np.array(evaluated.matrix_world)))
-            slip = transform_points(now, rest) - transform_points(to_rig, rest)
-            if np.linalg.norm(slip, axis=1).max() > _MAX_SLIP * size:
-                raise SceneError(
-                    f"{obj.name}: it moves relative to its rig {rig.name} at frame {number}; parent it to the rig, or "
-                    f"{_KEYS}."
-                )
+            place.check(number)
             poses[done] = np.array([evaluated.pose.bones[name].matrix for name in names], dtype=float) @ bound
             before = rest + offset
             if moves is not None:
                 before = positions_before_modifiers(shot.sampler, offset)
-                moves[done] = (before - offset - rest) @ to_rig[:3, :3].T
+                moves[done] = (before - offset - rest) @ place.to_rig[:3, :3].T
             moved = SkinnedMotion(
-                transform_points(to_rig, before), goal[done : done + 1], poses[done : done + 1], carrying
+                transform_points(place.to_rig, before), goal[done : done + 1], poses[done : done + 1], carrying
             )
             goal[done] = skin(moved, np.zeros(0, dtype=int), np.zeros((1, 0, 4, 4)), carrying)[0]
             yield done + 1
-        motion = SkinnedMotion(transform_points(to_rig, rest), goal, poses, carrying, moves)
+        motion = SkinnedMotion(transform_points(place.to_rig, rest), goal, poses, carrying, moves)
         return RecordedMotion(motion, names, scale)
 
     @classmethod
     def compress(cls, shot: Shot, collected: RecordedMotion) -> Generator[None, None, FittedBones]:
         stop, motion, bound = threading.Event(), collected.motion, shot.bound / collected.scale
-        _check_loose_vertices(shot, collected)
+        _require_bone_weights(shot, collected)
 
         def report(stage: str, fraction: float) -> None:
             if stop.is_set():
@@ -252,6 +261,32 @@ class Bones(Target):
     @classmethod
     def remove_files(cls, folder: Path) -> None:
         """Do nothing: bones are stored in the .blend file."""
+
+
+class RigPlace:
+    """Place of a mesh in the space of its rig at the current frame of a sampler, which it must keep.
+
+    to_rig: matrix (4, 4) from the object's space.
+    """
+
+    def __init__(self, sampler: Sampler) -> None:
+        self._sampler, self._rig = sampler, rig_of(sampler.obj)
+        self._rest = sampler.undeformed_positions()
+        self._limit = _MAX_SLIP * float(np.linalg.norm(np.ptp(self._rest, axis=0)))
+        self.to_rig = self._current()
+
+    def _current(self) -> Array:
+        evaluated = self._rig.evaluated_get(self._sampler.view_layer.depsgraph)
+        return np.asarray(np.linalg.inv(np.array(evaluated.matrix_world, dtype=float)) @ self._sampler.matrix())
+
+    def check(self, number: int) -> None:
+        """Raise SceneError if the mesh has moved relative to its rig at the current frame, a number."""
+        slip = transform_points(self._current(), self._rest) - transform_points(self.to_rig, self._rest)
+        if np.linalg.norm(slip, axis=1).max() > self._limit:
+            raise SceneError(
+                f"{self._sampler.obj.name}: it moves relative to its rig {self._rig.name} at frame {number}; parent it "
+                f"to the rig, or {_KEYS}."
+            )
 
 
 class KeptBones(KeptBake):
@@ -405,7 +440,7 @@ def _channels(matrices: Array) -> Array:
     return np.concatenate([matrices[:, :3, 3], continuous_quaternions(turns)], axis=1)
 
 
-def _check_loose_vertices(shot: Shot, collected: RecordedMotion) -> None:
+def _require_bone_weights(shot: Shot, collected: RecordedMotion) -> None:
     motion, obj = collected.motion, shot.sampler.obj
     loose = motion.carrying.sum(axis=1) == 0.0
     moves = np.linalg.norm(motion.goal[:, loose] - motion.bound(loose), axis=2).max(axis=0, initial=0.0)

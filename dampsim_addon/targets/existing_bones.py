@@ -26,6 +26,7 @@ from ..blender.bone_bakes import (
     write_record,
 )
 from ..blender.dampsim_names import bake_mark, is_tagged_action
+from ..blender.sampler import Sampler
 from ..work.background_thread import run_in_thread
 from .bake_tracks import Curve, remove_bake_animation, write_tracks
 from .bone_rig import remove_bones
@@ -88,12 +89,24 @@ class ExistingBones(Bones):
         for bone in bones:
             _check_bone(obj, rig, bone)
         _check_followers(obj, rig, bones)
+        _check_readers(obj, rig, bones)
         keyed = clashing_bones(obj)
         if keyed:
             raise SceneError(
                 f"{obj.name}: the bone {keyed[0]} is keyed in the action {rig.animation_data.action.name}, which wins "
                 "over the bake; push it down to the NLA."
             )
+
+    @classmethod
+    def check_poses(cls, sampler: Sampler, number: int) -> None:
+        obj = sampler.obj
+        pose = rig_of(obj).evaluated_get(sampler.view_layer.depsgraph).pose.bones
+        for upper in dict.fromkeys(bone.parent.name for bone in chosen_bones(obj) if bone.parent is not None):
+            if _is_uneven(np.array(pose[upper].matrix)):
+                raise SceneError(
+                    f"{obj.name}: the bone {upper} is scaled unevenly at frame {number}, and bones below it would "
+                    "shear; scale it evenly, or bake to Compressed Keys."
+                )
 
     @classmethod
     def collect(cls, shot: Shot) -> Generator[int, None, RecordedChain]:
@@ -111,15 +124,11 @@ class ExistingBones(Bones):
                 recorded: RecordedMotion = stop.value
                 break
             pose = rig.evaluated_get(shot.sampler.view_layer.depsgraph).pose.bones
+            cls.check_poses(shot.sampler, shot.numbers[done - 1])
             for k, (name, upper) in enumerate(zip(names, uppers, strict=True)):
                 poses[done - 1, k] = np.array(pose[name].matrix)
                 if upper:
                     above[done - 1, k] = np.array(pose[upper].matrix)
-                    if _is_uneven(above[done - 1, k]):
-                        raise SceneError(
-                            f"{obj.name}: the bone {upper} is scaled unevenly at frame {shot.numbers[done - 1]}, and "
-                            "bones below it would shear; scale it evenly, or bake to Compressed Keys."
-                        )
             yield done
         parents = np.array([_nearest(rig.data.bones[name].parent_recursive, names) for name in names], dtype=int)
         return RecordedChain(recorded, names, parents, poses, above)
@@ -307,6 +316,33 @@ def _ik_chain(bone: bpy.types.PoseBone) -> set[str]:
         chain = chain if constraint.type == "SPLINE_IK" or constraint.use_tail else chain[1:]
         found |= {one.name for one in (chain[: constraint.chain_count] if constraint.chain_count else chain)}
     return found
+
+
+def _check_readers(obj: bpy.types.Object, rig: Any, bones: list[bpy.types.PoseBone]) -> None:
+    """Raise SceneError if drivers of the mesh or of its shape keys read bones that the bake moves.
+
+    The bake would change the shape that it is fitted to.
+    """
+    names = {bone.name for bone in bones}
+    moved = {one.name for one in rig.pose.bones if names & {one.name, *(up.name for up in one.parent_recursive)}}
+    paths = {bone.path_from_id() for bone in rig.pose.bones if bone.name in moved}
+    for block in filter(None, (obj.data.shape_keys, obj)):
+        for curve in block.animation_data.drivers if block.animation_data is not None else ():
+            read = next((t for v in curve.driver.variables for t in v.targets if _reads(v, t, rig, moved, paths)), None)
+            if read is not None and not curve.mute:
+                raise SceneError(
+                    f"{obj.name}: the driver of {curve.data_path} reads a bone of the bake, which would change the "
+                    "simulated shape; remove the driver, choose other bones, or bake to Compressed Keys."
+                )
+
+
+def _reads(variable: Any, target: Any, rig: Any, moved: set[str], paths: set[str]) -> bool:
+    """Return whether a target of a driver variable depends on moved bones. paths: the data paths of those."""
+    if target.id != rig:
+        return False
+    if variable.type == "SINGLE_PROP":
+        return any(target.data_path.startswith(path) for path in paths)
+    return target.bone_target in moved
 
 
 def _check_followers(obj: bpy.types.Object, rig: Any, bones: list[bpy.types.PoseBone]) -> None:

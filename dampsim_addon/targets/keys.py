@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,9 +21,16 @@ from ..blender.dampsim_names import (
     unmark_bake_keys,
 )
 from ..blender.modifiers import simulated_topology_modifiers
+from ..blender.sampler import Sampler
 from .bake_tracks import remove_bake_animation
 from .kept_strips import KeptStrips
-from .pre_modifier_shapes import can_edit_before_modifiers, key_vertices, pre_modifier_offsets, set_key_vertices
+from .pre_modifier_shapes import (
+    can_edit_before_modifiers,
+    check_invertible,
+    key_vertices,
+    pre_modifier_offsets,
+    set_key_vertices,
+)
 from .target import (
     VERTEX_BYTES,
     Cost,
@@ -252,6 +259,12 @@ class KeyTarget(Target):
     @classmethod
     def check(cls, obj: bpy.types.Object) -> None:
         check_shape_keys(obj)
+
+    @classmethod
+    def check_motion(cls, sampler: Sampler, numbers: Sequence[int]) -> Generator[int]:
+        sampler.set_frame(numbers[0])
+        check_invertible(sampler)
+        yield len(numbers)
 
     @classmethod
     def cost(cls, vertices: int, frames: int) -> Cost:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -178,3 +179,43 @@ def test_cli_removes_blends(load: Load, tmp_path: Path) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(path))
     assert not bpy.data.objects["Sheet"].dampsim.blended_frames
     assert cli.main(["blend", "land"]) == cli.USAGE
+
+
+@pytest.mark.parametrize("seed", [0, *[pytest.param(k, marks=pytest.mark.slow) for k in range(1, 8)]])
+def test_random_blends_keep_ends(load: Load, tmp_path: Path, seed: int) -> None:
+    """After blends, re-bakes to other targets, removals and undo, frames are the pose, the simulation or between both.
+
+    Frames that no blend reaches play the simulation, and Clear restores the object.
+    """
+    obj, chance, api = hanging_sheet(tmp_path), random.Random(seed), load("dampsim_addon.api")
+    landing, before, plain = load("dampsim_addon.targets.landing"), dump(), shapes(obj)
+    bake(obj)
+    simulated, bound = shapes(obj), 0.003 * size(plain[0])
+    bpy.ops.ed.undo_push(message="Baked")
+    for _ in range(4):
+        kept = obj.dampsim.blended_frames
+        step = chance.choice(["blend", "blend", "target", "remove", "undo"])
+        if step == "target":
+            obj.dampsim.target = chance.choice(["SHAPE_KEYS", "FRAME_KEYS"])
+            bake(obj)
+            assert obj.dampsim.blended_frames == kept
+        elif step == "remove":
+            api.remove_blends([obj])
+        else:
+            kind, length = chance.choice(["LAND", "FADE_IN", "FADE_OUT"]), chance.randrange(4, 8)
+            api.blend([obj], kind, chance.randrange(length + 1, END - length), length)
+        bpy.ops.ed.undo_push(message=step)
+        if step == "undo":
+            bpy.ops.ed.undo()
+            obj = bpy.data.objects["Sheet"]
+            assert obj.dampsim.blended_frames == kept
+        weights = landing.weights_at(landing.stored_weights(obj), EVERY)
+        if not obj.dampsim.blended_frames:
+            weights = influences(obj, EVERY)
+        played = shapes(obj)
+        for ends, weight in ((plain, 0.0), (simulated, 1.0)):
+            np.testing.assert_allclose(played[weights == weight], ends[weights == weight], atol=bound)
+    obj.dampsim.target = "SHAPE_KEYS"
+    bpy.context.scene.frame_set(1)
+    api.clear([obj])
+    assert dump() == before
