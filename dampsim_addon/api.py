@@ -19,8 +19,7 @@ from .blender.maps import detach_maps
 from .jobs import bake as job
 from .jobs import export as exporting
 from .jobs import info as informing
-from .jobs.blends import blend_bakes
-from .jobs.blends import remove_blends as remove_all_blends
+from .jobs.blends import blend_bakes, remove_baked_blends
 from .jobs.clear import clear_bake as clear_one
 from .jobs.landing import retime_bake, set_rest_frame
 from .jobs.maps import update_maps
@@ -205,7 +204,7 @@ def remove_blends(objects: Iterable[bpy.types.Object]) -> None:
 
     Raises SceneError if an object cannot be baked.
     """
-    run_steps(remove_all_blends(bpy.context.scene, bpy.context.view_layer, _simulated(objects)), _step_callback(None))
+    run_steps(remove_baked_blends(bpy.context.scene, bpy.context.view_layer, _simulated(objects)), _step_callback(None))
 
 
 def rest_by_frame(

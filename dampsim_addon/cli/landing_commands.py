@@ -10,7 +10,7 @@ import bpy
 from ...core.base.wording import format_number
 from ..blender.maps import detach_maps
 from ..jobs.bake import bake_all
-from ..jobs.blends import blend_bakes, remove_blends
+from ..jobs.blends import blend_bakes, remove_baked_blends
 from ..jobs.landing import retime_bake, set_rest_frame
 from ..jobs.maps import update_maps
 from ..targets.landing import DEFAULT_LENGTH, Blend
@@ -55,7 +55,7 @@ def run_blend(options: argparse.Namespace) -> Report:
     problems: list[str] = []
     layer, on_step = bpy.context.view_layer, progress_printer(", ".join(obj.name for obj in chosen), options)
     if options.kind == _REMOVE:
-        run_steps(remove_blends(scene, layer, chosen), on_step)
+        run_steps(remove_baked_blends(scene, layer, chosen), on_step)
         entries = [{"name": obj.name, "warning": ""} for obj in chosen]
     elif options.kind != _REST:
         steps = blend_bakes(scene, layer, chosen, Blend(options.kind), options.frame, options.length)

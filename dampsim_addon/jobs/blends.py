@@ -38,7 +38,7 @@ def blend_bakes(
     return list(warnings.values())
 
 
-def remove_blends(
+def remove_baked_blends(
     scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Iterable[bpy.types.Object]
 ) -> Generator[Step]:
     """Remove the blends in the frames of bakes, and write these again. Keyframes of the influence stay.

@@ -158,14 +158,14 @@ def test_sound_rigs_reach_simulation(
     monkeypatch: pytest.MonkeyPatch,
     build: Callable[[Path], tuple[bpy.types.Object, object]],
 ) -> None:
-    class BegunError(Exception):
+    class StartedError(Exception):
         pass
 
     def simulate(*_: object) -> NoReturn:
-        raise BegunError
+        raise StartedError
 
     monkeypatch.setattr(load("dampsim_addon.jobs.bake"), "prepare_scene", simulate)
     new_scene(4)
     obj, _ = build(tmp_path)
-    with pytest.raises(BegunError):
+    with pytest.raises(StartedError):
         load("dampsim_addon.api").bake([obj], restart=True)

@@ -12,7 +12,7 @@ from bpy.types import Context, Event, Menu, Operator, UILayout
 from ....core import DampSimError
 from ....core.base.wording import format_number
 from ...jobs import bake as job
-from ...jobs.blends import blend_bakes, remove_blends
+from ...jobs.blends import blend_bakes, remove_baked_blends
 from ...jobs.landing import kept_seconds_scale, retime_bake, set_rest_frame
 from ...model.groups import format_names, groups_of
 from ...model.objects import active_simulated, can_start_job, chosen_simulated, selected_simulated
@@ -62,7 +62,7 @@ class DAMPSIM_OT_blend(ModalJob, Operator):
         options={"SKIP_SAVE"},
     )  # fmt: skip
     length: IntProperty(name="Length", description="Set the number of frames", default=DEFAULT_LENGTH, min=MIN_LENGTH)
-    _begun: Generator[Step] | None = None
+    _next_steps: Generator[Step] | None = None
     _has_bakes = False
 
     @classmethod
@@ -86,7 +86,7 @@ class DAMPSIM_OT_blend(ModalJob, Operator):
         except DampSimError as error:
             report(self, {"ERROR"}, str(error))
             return {"CANCELLED"}
-        self._begun = steps
+        self._next_steps = steps
         return super().invoke(context, event)
 
     def execute(self, context: Context) -> set[str]:
@@ -108,8 +108,8 @@ class DAMPSIM_OT_blend(ModalJob, Operator):
         return format_names([obj for obj in chosen_simulated(context) if obj.dampsim.baked])
 
     def work(self, context: Context) -> Generator[Step]:
-        begun, self._begun = self._begun, None
-        return begun or self._blend(context)
+        steps, self._next_steps = self._next_steps, None
+        return steps or self._blend(context)
 
     def _blend(self, context: Context) -> Generator[Step]:
         scene, layer, objects = context.scene, context.view_layer, self._objects(context)
@@ -137,7 +137,7 @@ class DAMPSIM_OT_remove_blends(ModalJob, Operator):
         return format_names(chosen_simulated(context))
 
     def work(self, context: Context) -> Generator[Step]:
-        yield from remove_blends(context.scene, context.view_layer, chosen_simulated(context))
+        yield from remove_baked_blends(context.scene, context.view_layer, chosen_simulated(context))
 
     def completion_messages(self, context: Context) -> tuple[str, str]:
         return "blends removed", "stopped, and nothing is changed"
