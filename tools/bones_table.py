@@ -80,6 +80,7 @@ Errors are the largest and the root mean square over all vertices and all frames
 - **Small meshes take few bytes per shape key.** Shape keys of the same size are then often more exact than bones, as
   for belly and rope. On the creature, bones are more exact by far, and engines limit morph targets.
 - **Reposing the tail** with 32 bones is worse than with 16. The cause is not known.
+- **More bones** do not always help: the jelly has 0.048% with 16 bones and 0.050% with 32, as fits end in local minima.
 - **Reposing** turns the moves of both kinds, but bones blend matrices where shape keys blend moves. The rest is the
   difference between those blends, and with free weights also the part of a bone's weight that other bones got.
 """
