@@ -1,7 +1,7 @@
 """Gait search: find controllers with which a creature walks.
 
-Random sampling and mutation use the approximate batch simulation; the full solver confirms the best. The method follows
-docs/explanation/muscles.md. [Ctl] has no search; its creatures are tuned by hand.
+Random sampling and mutation use the approximate batch simulation; the full solver tries a choice of the walks and
+confirms the best. The method follows docs/explanation/muscles.md. [Ctl] has no search; its creatures are tuned by hand.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ _MUTATION_RATE, _MUTATION_SIZE = 0.3, 0.5
 _SAME_DISTANCE = 1e-9
 # Time constant of a muscle's pull, in frames, below which friction hardly holds the feet during the pull.
 _MIN_PULL_FRAMES = 2.0
+# Trials in the solver: their number for each winner, their share of the duration, and their shortest duration in s.
+_TRIALS_PER_WINNER, _TRIAL_SHARE, _MIN_TRIAL_SECONDS = 3, 3, 2.0
+
+# Weights (b, m, s), thresholds and delays (b, m).
+Genes = tuple[Array, Array, Array]
 
 
 @dataclass(frozen=True)
@@ -69,58 +74,84 @@ def find_walks(scene: Scene, name: str, search: WalkSearch) -> Generator[tuple[i
     Return only walks that cover more than half of the creature's length in the full solver. Raises SceneError if the
     body cannot walk or no walk is found.
     """
-    simulation, body_index = Simulation(scene), scene.body_index(name)
-    body, batch = scene.body(name), RolloutBatch.from_simulation(simulation, name)
-    rng, distances = np.random.default_rng(search.seed), np.zeros(search.count)
-    shape = (search.count, len(batch.controller.muscles), len(batch.controller.sensors))
-    genes = _sample(rng, shape)
-    frames, rounds = round(search.seconds * scene.fps), search.generations + 1
-    total = frames * (rounds + search.winners)
+    simulation, body = Simulation(scene), scene.body(name)
+    batch = RolloutBatch.from_simulation(simulation, name)
+    rng, frames, rounds = np.random.default_rng(search.seed), round(search.seconds * scene.fps), search.generations + 1
+    trial_frames = min(frames, max(frames // _TRIAL_SHARE, round(_MIN_TRIAL_SECONDS * scene.fps)))
+    trial_count = _TRIALS_PER_WINNER * search.winners
+    total = frames * (rounds + search.winners) + trial_frames * trial_count
+    genes = _sample(rng, (search.count, len(batch.controller.muscles), len(batch.controller.sensors)))
+    found: list[tuple[Genes, Array]] = []
     for number in range(rounds):
         rollouts, text = batch.travelled_distances(*genes, search.seconds), f"Generation {number + 1} of {rounds}"
-        while True:
-            try:
-                yield number * frames + next(rollouts), total, text
-            except StopIteration as end:
-                distances = end.value
-                break
+        distances = yield from _announced(rollouts, number * frames, total, text)
         order = np.argsort(-distances, kind="stable")
-        genes, distances = (genes[0][order], genes[1][order], genes[2][order]), distances[order]
+        genes = (genes[0][order], genes[1][order], genes[2][order])
+        found.append((genes, distances[order]))
         if number < search.generations:
             genes = _mutate(rng, genes)
-    found = []
-    winners = select_distinct(distances, search.winners)
-    total = frames * (rounds + len(winners))
-    for number, place in enumerate(winners):
-        controller = _with_genes(batch.controller, genes[0][place], genes[1][place], genes[2][place], scene.fps)
-        candidate = replace(body, controller=controller)
-        bodies = tuple(candidate if one.name == name else one for one in scene.bodies)
-        confirmation = Simulation(
-            replace(
-                scene,
-                bodies=bodies,
-                last=scene.first + frames,
-                sampler=lambda frame: scene.sample(frame).with_body(body_index, sensor_inputs=None),
-            ),
-            simulation.assembly,
-        )
-        shapes: list[Array] = []
-        for frame in confirmation.frames():
-            shapes = [*shapes[:1], frame.shapes[name]]
-            done = frames * (rounds + number) + frame.number - scene.first
-            yield done, total, f"Confirming walk {number + 1} of {len(winners)}"
-        found.append(
-            Walk(controller, float((shapes[-1] - shapes[0]).mean(axis=0) @ batch.front), float(distances[place]))
-        )
+    weights, thresholds, delays, distances = (
+        np.concatenate(one) for one in zip(*((*genes, distances) for genes, distances in found), strict=True)
+    )
     min_distance = 0.5 * body.surface.size
-    kept = sorted((one for one in found if one.distance > min_distance), key=lambda one: -one.distance)
+    trials = select_trials(distances, trial_count, search.winners, 0.5 * min_distance)
+    walks = [
+        Walk(_with_genes(batch.controller, weights[k], thresholds[k], delays[k], scene.fps), 0.0, float(distances[k]))
+        for k in trials
+    ]
+    # Simulate all briefly, then the best of them for the whole time, unless that is as brief.
+    done, last = frames * rounds, min(search.winners, len(walks))
+    count = len(walks) + (last if trial_frames < frames else 0)
+    total = done + trial_frames * len(walks) + frames * (count - len(walks))
+    for number in range(count):
+        place, length = number % len(walks), trial_frames if number < len(walks) else frames
+        steps = _simulate(simulation, name, walks[place].controller, length)
+        moved = yield from _announced(steps, done, total, f"Confirming walk {number + 1} of {count}")
+        walks[place] = replace(walks[place], distance=float(moved @ batch.front))
+        done += length
+        if number + 1 == len(walks):
+            walks.sort(key=lambda one: -one.distance)
+    walks = walks[:last]
+    kept = sorted((one for one in walks if one.distance > min_distance), key=lambda one: -one.distance)
     if not kept:
         raise SceneError(
             f"{name}: none of {search.count * rounds} controllers walks farther than half of its length. The best "
-            f"covers {format_metres(max(one.distance for one in found))} in {search.seconds:g} s. "
+            f"covers {format_metres(max(one.distance for one in walks))} in {search.seconds:g} s. "
             f"{_advice(batch)}."
         )
     return tuple(kept)
+
+
+def _announced(
+    steps: Generator[int, None, Array], done: int, total: int, text: str
+) -> Generator[tuple[int, int, str], None, Array]:
+    """Return the result of steps. Yield (done, total, text) for each of its numbers."""
+    while True:
+        try:
+            number = next(steps)
+        except StopIteration as end:
+            return np.asarray(end.value)
+        yield done + number, total, text
+
+
+def _simulate(simulation: Simulation, name: str, controller: Controller, frames: int) -> Generator[int, None, Array]:
+    """Simulate a walk in the solver. Yield the number of frames; return the displacement (3,) of its centre in m."""
+    scene, index = simulation.scene, simulation.scene.body_index(name)
+    bodies = tuple(replace(one, controller=controller) if one.name == name else one for one in scene.bodies)
+    confirmation = Simulation(
+        replace(
+            scene,
+            bodies=bodies,
+            last=scene.first + frames,
+            sampler=lambda frame: scene.sample(frame).with_body(index, sensor_inputs=None),
+        ),
+        simulation.assembly,
+    )
+    shapes: list[Array] = []
+    for frame in confirmation.frames():
+        shapes = [*shapes[:1], frame.shapes[name]]
+        yield frame.number - scene.first
+    return np.asarray((shapes[-1] - shapes[0]).mean(axis=0))
 
 
 def _advice(batch: RolloutBatch) -> str:
@@ -147,13 +178,30 @@ def select_distinct(distances: Array, count: int) -> list[int]:
     return indices
 
 
-def _sample(rng: np.random.Generator, shape: tuple[int, int, int]) -> tuple[Array, Array, Array]:
+def select_trials(distances: Array, count: int, best: int, lowest: float) -> list[int]:
+    """Return the indices, at most count, of the walks to simulate in the solver, from approximate distances (b,) in m.
+
+    The approximation exaggerates some walks, such as those whose muscles switch within three frames. Besides the best
+    ones, the walks are therefore spread evenly over the logarithm of the distance, down to the lowest one in m.
+    """
+    order = np.argsort(-distances, kind="stable")
+    distinct = [int(order[k]) for k in select_distinct(distances[order], len(order))]
+    chosen = distinct[:best]
+    others = [k for k in distinct[best:] if distances[k] > lowest]
+    if not others or count <= best:
+        return chosen
+    goals = np.geomspace(distances[others[0]], distances[others[-1]], count - best)
+    nearest = np.abs(np.log(goals[:, None] / distances[others])).argmin(axis=1)
+    return chosen + [others[k] for k in dict.fromkeys(nearest.tolist())]
+
+
+def _sample(rng: np.random.Generator, shape: tuple[int, int, int]) -> Genes:
     """Return random weights (b, m, s), thresholds and delays (b, m)."""
     weights = rng.uniform(-_MAX_WEIGHT, _MAX_WEIGHT, shape)
     return weights, rng.uniform(*_THRESHOLD_RANGE, shape[:2]), rng.integers(0, _MAX_DELAY + 1, shape[:2]).astype(float)
 
 
-def _mutate(rng: np.random.Generator, genes: tuple[Array, ...]) -> tuple[Array, Array, Array]:
+def _mutate(rng: np.random.Generator, genes: Genes) -> Genes:
     """Return the next generation: the best eighth of the sorted creatures, and mutations of these."""
     count = len(genes[0])
     survivor_count = max(count // _SURVIVOR_RATIO, 1)

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from animated import AnimatedScene
-from builders import DOWN, static_body
+from builders import DOWN, static_body, strutted_rod
+from dampsim.core.base.arrays import Index
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.materials.assembly import element_edges
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.muscles import Controller, Muscle, Sensor
@@ -72,6 +74,43 @@ def looper(
         "friction_back": 0.9, "start_settled": False, "substeps": 2, "controller": Controller(muscles, sensors),
     }  # fmt: skip
     return static_body(surface, kind="SPRINGS", edges=np.array(edges), **{**dials, **more})
+
+
+def long_edges(body: Body, sides: tuple[float, float] = (-1.0, 1.0)) -> Index:
+    """Return the edges (k, 2) along x whose height z is in a range, relative to the radius of 0.12 m."""
+    points, edges = body.surface.vertices, element_edges(body.surface.triangles)
+    way = points[edges[:, 1]] - points[edges[:, 0]]
+    is_long = np.abs(way[:, 0]) > 0.99 * np.linalg.norm(way, axis=1)
+    height = points[edges].mean(axis=1)[:, 2] / 0.12
+    return edges[is_long & (height >= sides[0]) & (height <= sides[1])]
+
+
+def worm(front: str = "PLUS_X") -> Body:
+    """Return a rod on the ground that shortens while it is long, and slides forwards more easily than backwards."""
+    body = strutted_rod(settle=4.0, bounce=0.0, resolution=120, stiffness=100.0, start_settled=False, front=front,
+                        friction=0.1, friction_back=0.9)  # fmt: skip
+    surface = body.surface
+    surface = replace(surface, vertices=surface.vertices - [0.0, 0.0, surface.vertices[:, 2].min()])
+    edges = long_edges(body)
+    # A pull of several frames lets friction hold the rear end.
+    muscle = Muscle("Belly", edges, 0.6, stiffness_on=10.0, damping=0.1, damping_on=0.1, delay=4, weights=(2.0,))
+    return replace(
+        body,
+        surface=surface,
+        pins=np.zeros(len(body.pins)),
+        controller=Controller((muscle,), (Sensor("Long", low=0.93, edges=edges),)),
+    )
+
+
+def genes(body: Body) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the weights (1, m, s), thresholds and delays (1, m) of a creature."""
+    assert body.controller is not None
+    muscles = body.controller.muscles
+    return (
+        np.array([[one.weights for one in muscles]]),
+        np.array([[one.threshold for one in muscles]]),
+        np.array([[float(one.delay) for one in muscles]]),
+    )
 
 
 def walk_scene(body: Body, seconds: float = 12.0, fps: float = 24.0, floor: Collider | None = None) -> Scene:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import replace
 
 import creatures
 import numpy as np
 import pytest
-from creatures import distance_walked, frames, looper, walk_scene
+from creatures import distance_walked, frames, genes, looper, walk_scene, worm
 from scipy.spatial.transform import Rotation
 
 from builders import run_to_end
+from dampsim.core.base.arrays import Array
 from dampsim.core.base.errors import SceneError
-from dampsim.core.gait.gait_search import WalkSearch, _advice, find_walks, select_distinct
+from dampsim.core.gait import gait_search
+from dampsim.core.gait.gait_search import WalkSearch, _advice, find_walks, select_distinct, select_trials
 from dampsim.core.gait.rollout_batch import RolloutBatch, RolloutState
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.muscles import Controller, Sensor, SensorType
@@ -21,21 +24,12 @@ from dampsim.core.settle.law import Coefficients
 from dampsim.core.simulation.simulation import Simulation
 from supports import collider, plane, wave_sheet
 
+Steps = Generator[int, None, Array]
 SMALL = WalkSearch(seed=1, count=32, generations=1, seconds=3.0, winners=2)
 
 
 def make_batch(body: Body) -> RolloutBatch:
     return RolloutBatch.from_simulation(Simulation(walk_scene(body, 1.0)), body.name)
-
-
-def genes(body: Body) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    assert body.controller is not None
-    muscles = body.controller.muscles
-    return (
-        np.array([[one.weights for one in muscles]]),
-        np.array([[one.threshold for one in muscles]]),
-        np.array([[float(one.delay) for one in muscles]]),
-    )
 
 
 @pytest.mark.parametrize("degrees", [0.0, 60.0, 90.0, 180.0])
@@ -119,6 +113,43 @@ def test_equal_gaits_are_listed_once() -> None:
     assert select_distinct(ways, 4) == [0, 2, 5]
     assert select_distinct(ways, 2) == [0, 2]
     assert select_distinct(np.full(8, -np.inf), 4) == [0]
+
+
+def test_trials_spread_below_best_walks() -> None:
+    """Trials are the best walks and some of each order of magnitude, without repetitions and walks below the lowest."""
+    ways = np.array([0.1, 8.0, 7.9, 7.9, 7.8, 7.7, 4.1, 4.0, 2.0, 1.0, 0.2, -1.0, -np.inf])
+    assert select_trials(ways, 6, 2, 0.9) == [1, 2, 4, 7, 8, 9]
+    assert select_trials(ways, 2, 2, 0.9) == [1, 2]
+    assert select_trials(ways, 6, 2, 9.0) == [1, 2]
+    assert select_trials(np.full(3, -np.inf), 6, 2, 0.9) == [0]
+
+
+def test_search_rejects_exaggerated_walks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where approximate walks with short delays are much too long, the search still finds those that walk."""
+
+    def exaggerate(batch: RolloutBatch, weights: Array, thresholds: Array, delays: Array, seconds: float) -> Steps:
+        yield 0
+        return 8.0 * np.exp(-0.5 * delays.mean(axis=1))
+
+    def simulate(simulation: Simulation, name: str, controller: Controller, frames: int) -> Steps:
+        yield frames
+        mean = np.mean([one.delay for one in controller.muscles])
+        return np.array([float(mean > 3.0) * frames / 72.0, 0.0, 0.0])
+
+    monkeypatch.setattr(RolloutBatch, "travelled_distances", exaggerate)
+    monkeypatch.setattr(gait_search, "_simulate", simulate)
+    (best, *_) = run_to_end(find_walks(walk_scene(looper(), 3.0), "Looper", SMALL))
+    assert best.distance == 1.0
+    assert best.rollout_distance < 0.5 * 8.0
+
+
+@pytest.mark.slow
+def test_search_finds_walk_through_volume() -> None:
+    """A worm of springs through its volume finds a walk, although the longest approximate ones hardly move."""
+    body = worm()
+    search = WalkSearch(seed=2, count=24, generations=1, seconds=4.0, winners=1)
+    (best,) = run_to_end(find_walks(walk_scene(body, 4.0), body.name, search))
+    assert best.distance > 0.5 * body.surface.size
 
 
 def test_equivalent_controllers_walk_equal_distances() -> None:

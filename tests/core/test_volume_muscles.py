@@ -6,11 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from creatures import distance_walked, walk_scene
-from test_gait_search import genes
+from creatures import distance_walked, genes, long_edges, walk_scene, worm
 
 from builders import run_to_end, scene, strutted_rod
-from dampsim.core.base.arrays import Index
 from dampsim.core.base.errors import MeshError
 from dampsim.core.bodies.muscle_springs import volume_muscle_indices
 from dampsim.core.bodies.solid import LatticeBody
@@ -20,15 +18,6 @@ from dampsim.core.materials.assembly import element_edges
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.muscles import MUSCLE_OVERRIDES, Controller, Muscle, MuscleOverride, Sensor, SensorInputs
 from dampsim.core.simulation.simulation import Simulation
-
-
-def long_edges(body: Body, sides: tuple[float, float] = (-1.0, 1.0)) -> Index:
-    """Return the edges (k, 2) along x whose height z is in a range, relative to the radius of 0.12 m."""
-    points, edges = body.surface.vertices, element_edges(body.surface.triangles)
-    way = points[edges[:, 1]] - points[edges[:, 0]]
-    is_long = np.abs(way[:, 0]) > 0.99 * np.linalg.norm(way, axis=1)
-    height = points[edges].mean(axis=1)[:, 2] / 0.12
-    return edges[is_long & (height >= sides[0]) & (height <= sides[1])]
 
 
 def rod_with_muscles(*sides: tuple[float, float], pinned: bool = False, length: float = 0.7) -> Body:
@@ -43,23 +32,6 @@ def rod_with_muscles(*sides: tuple[float, float], pinned: bool = False, length: 
         for one in (MuscleOverride.OFF, MuscleOverride.ON)
     ]
     return replace(body, controller=Controller(muscles), sensor_inputs=lambda frame: states[2.0 <= frame < 30.0])
-
-
-def worm(front: str = "PLUS_X") -> Body:
-    """Return a rod on the ground that shortens while it is long, and slides forwards more easily than backwards."""
-    body = strutted_rod(settle=4.0, bounce=0.0, resolution=120, stiffness=100.0, start_settled=False, front=front,
-                        friction=0.1, friction_back=0.9)  # fmt: skip
-    surface = body.surface
-    surface = replace(surface, vertices=surface.vertices - [0.0, 0.0, surface.vertices[:, 2].min()])
-    edges = long_edges(body)
-    # A pull of several frames lets friction hold the rear end.
-    muscle = Muscle("Belly", edges, 0.6, stiffness_on=10.0, damping=0.1, damping_on=0.1, delay=4, weights=(2.0,))
-    return replace(
-        body,
-        surface=surface,
-        pins=np.zeros(len(body.pins)),
-        controller=Controller((muscle,), (Sensor("Long", low=0.93, edges=edges),)),
-    )
 
 
 def free_motion(body: Body) -> tuple[list[Frame], np.ndarray, np.ndarray]:
