@@ -283,7 +283,7 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/simulation/plastic_rest_shapes.py": (2, "reference_plastic plastic"),
     "core/gait/rollout_batch.py": (3, "gait_search"),
     "core/gait/gait_search.py": (1, "gait_search"),
-    "core/bodies/muscle_springs.py": (1, "muscles"),
+    "core/bodies/muscle_springs.py": (1, "volume_muscles muscles"),
     "core/literature/papers/oscillator.py": (2, "papers"),
     "core/literature/papers/rate_step.py": (2, "dissipation"),
     "core/literature/papers/schmedding_scenes.py": (2, "papers"),

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from builders import gridded_box
-from dampsim.core.contact.contact_history import EDGE, POINT, ContactHistory
+from dampsim.core.contact.contact_history import CORNER_KINDS, EDGE, POINT, ContactHistory
 from dampsim.core.contact.penalty_and_friction import ContactSet
 from dampsim.core.geometry.mesh.surface import Surface
 from detection_cases import (
@@ -375,3 +375,19 @@ def test_shallow_edges_in_thorough_detection(depth: float) -> None:
     deepest = heights.argmin()
     np.testing.assert_allclose(np.abs(rows.normal[deepest]), [0.0, 0.0, 1.0], atol=1e-12)
     assert heights[deepest] == pytest.approx(-depth)
+
+
+def test_sides_of_corner_are_merged() -> None:
+    """A point in a corner is one contact for detection, with the sum of its slips and forces; others stay."""
+    first, second = CORNER_KINDS
+    keys = np.array([[0, POINT, 4, 1], [0, first, 4, 1], [0, second, 4, 1], [0, POINT, 7, 1], [0, EDGE, 4, 1]])
+    rng = np.random.default_rng(1)
+    slips, forces = rng.standard_normal((5, 3)), rng.uniform(1.0, 2.0, 5)
+    plain = ContactHistory.of(keys[[0, 3, 4]], slips[[0, 3, 4]], forces[[0, 3, 4]], np.zeros(3))
+    assert plain.merged_by_point() is plain
+    merged = ContactHistory.of(keys, slips, forces, np.zeros(5)).merged_by_point()
+    wanted = keys[[0, 3, 4]]
+    assert len(merged.keys) == 3
+    found = merged.indices_of(wanted)
+    assert merged.forces[found] == pytest.approx([forces[:3].sum(), forces[3], forces[4]], rel=1e-12)
+    assert merged.slips[found] == pytest.approx(np.array([slips[:3].sum(axis=0), slips[3], slips[4]]), rel=1e-12)

@@ -124,6 +124,21 @@ def test_trials_spread_below_best_walks() -> None:
     assert select_trials(np.full(3, -np.inf), 6, 2, 0.9) == [0]
 
 
+def test_mutation_keeps_best_creatures() -> None:
+    """The best eighth is kept as it is; the others are changed copies of these, with whole delays in the range."""
+    rng = np.random.default_rng(3)
+    genes = gait_search._sample(rng, (64, 3, 2))
+    weights, thresholds, delays = gait_search._mutate(rng, genes)
+    for kept, before in zip((weights, thresholds, delays), genes, strict=True):
+        assert np.array_equal(kept[:8], before[:8])
+        is_changed = kept[8:] != before[np.arange(8, 64) % 8]
+        # Three in ten numbers change, here within about four standard deviations.
+        assert 0.1 < is_changed.mean() < 0.5
+    assert np.array_equal(delays, np.round(delays))
+    assert delays.min() >= 0.0
+    assert delays.max() <= 24.0
+
+
 def test_search_rejects_exaggerated_walks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where approximate walks with short delays are much too long, the search still finds those that walk."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from woven_scenes import SwatchStepper, woven_body
@@ -9,6 +11,7 @@ from woven_scenes import SwatchStepper, woven_body
 from dampsim.core.objective.weave_problem import WeaveProblem
 from dampsim.core.settle.controls import Controls, YarnDials
 from dampsim.core.settle.law import BackwardEulerLaw
+from dampsim.core.system.history import YarnHistory
 from dampsim.core.system.weave_term import FrozenSliding
 from dampsim.core.yarns import elements
 from dampsim.core.yarns.energy import SlidingFriction, YarnElasticity, gravity_energy
@@ -247,19 +250,7 @@ def test_largest_step_keeps_crossings_apart() -> None:
     """A step of the search leaves at least a tenth of the distance between crossings."""
     one = thick_swatch()
     cloth = one.cloth
-    controls = Controls(tuple(BackwardEulerLaw() for _ in one.system.regions), 1.0, 1e-3, 1.0, (YarnDials(),))
-    stepper, h = one.stepper, 1e-3
-    problem = WeaveProblem(
-        one.system,
-        one.term,
-        stepper.region_slices,
-        stepper._is_free,
-        stepper._scatter,
-        one.state,
-        one.system.stationary_inputs(),
-        h,
-        controls,
-    )
+    h, problem = 1e-3, make_problem(one, YarnDials())
     du = np.where(
         np.arange(len(cloth.rest_arc_lengths)) == int(np.flatnonzero(cloth.can_slide)[0]), 10.0 * PITCH / h, 0.0
     )
@@ -269,6 +260,53 @@ def test_largest_step_keeps_crossings_apart() -> None:
     left = cloth.lengths(cloth.rest_arc_lengths + h * part * du) - cloth.min_lengths
     nearest = int(left.argmin())
     assert left[nearest] == pytest.approx(0.1 * (D - cloth.min_lengths)[nearest], rel=1e-9)
+
+
+def make_problem(one: SwatchStepper, dials: YarnDials) -> WeaveProblem:
+    controls = Controls(tuple(BackwardEulerLaw() for _ in one.system.regions), 1.0, 1e-3, 1.0, (dials,))
+    stepper = one.stepper
+    return WeaveProblem(
+        one.system,
+        one.term,
+        stepper.region_slices,
+        stepper._is_free,
+        stepper._scatter,
+        one.state,
+        one.system.stationary_inputs(),
+        1e-3,
+        controls,
+    )
+
+
+def test_slipping_force_grows_with_normal_force() -> None:
+    """[SRD] 5: a crossing slips at mu (N0 + N), with the normal force N of the last step; knots do not slip."""
+    one = thick_swatch()
+    cloth, rng = one.cloth, np.random.default_rng(4)
+    pressed = rng.uniform(0.0, 2.0, len(cloth.rest_arc_lengths))
+    yarns = YarnHistory(cloth.rest_arc_lengths, cloth.rest_arc_lengths, pressed)
+    name = one.system.blocks[0].name
+    history = one.state.history
+    history = history.with_block(name, replace(history.block(name), yarns=yarns))
+    one.state = replace(one.state, history=history)
+    limit = make_problem(one, YarnDials(0.3, 0.5))._friction.limit
+    assert limit == pytest.approx(np.where(cloth.can_slide, 0.3 * (0.5 + pressed), 0.0), rel=1e-12)
+    assert 0 < cloth.can_slide.sum() < len(limit)
+
+
+def test_gradient_of_scaled_frozen_yarns() -> None:
+    """Gradient and Hessian of yarns that do not slide follow their energy, with a factor on the stiffness."""
+    one, rng = thick_swatch(), np.random.default_rng(5)
+    moved, slid = one.cloth.split_unknowns(random_change(one, 3).reshape(-1, 3))
+    x, u = one.system.rest + 0.5 * moved, one.cloth.rest_arc_lengths + 0.5 * slid
+    plain = FrozenSliding(YarnElasticity(one.cloth), u)
+    energy, way, step = plain.with_nodal_scale(np.full(len(x), 3.0)), rng.standard_normal(x.shape), 1e-6 * PITCH
+    ahead, behind = (energy.value_gradient(x + sign * step * way) for sign in (1.0, -1.0))
+    # The finite differences have an error of 1e-6.
+    slope = (energy.value_gradient(x)[1] * way).sum()
+    assert slope == pytest.approx((ahead[0] - behind[0]) / (2.0 * step), rel=1e-5)
+    assert energy.value_gradient(x)[0] == pytest.approx(3.0 * plain.value_gradient(x)[0], rel=1e-12)
+    found = energy.hessian(x, False) @ way.ravel()
+    assert found == pytest.approx((ahead[1] - behind[1]).ravel() / (2.0 * step), abs=1e-4 * np.abs(found).max())
 
 
 def test_rounding_of_frozen_yarns() -> None:

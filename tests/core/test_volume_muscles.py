@@ -109,6 +109,20 @@ def test_volume_muscle_limits_angle(degrees: float, expected: int) -> None:
     assert volume_muscle_indices(body, nodes, np.array([[0, 1], [2, 3]])).tolist() == [expected, 0]
 
 
+@pytest.mark.parametrize("part", [0.0, 0.25, 0.75, 1.0])
+def test_volume_muscle_reaches_whole_edge(part: float) -> None:
+    """A spring anywhere beside a muscle's edge belongs to it."""
+    body = rod_with_muscles((0.5, 1.0))
+    assert body.controller is not None
+    (muscle,) = body.controller.muscles
+    body = replace(body, controller=Controller((replace(muscle, edges=muscle.edges[:1]),)))
+    start, end = body.surface.vertices[muscle.edges[0]]
+    place, step = start + part * (end - start), 0.05 * (end - start)
+    # The first spring fixes the reach, and the second one lies beyond the edge's end.
+    nodes = np.array([place - step, place + step, end + 4.0 * step, end + 6.0 * step])
+    assert volume_muscle_indices(body, nodes, np.array([[0, 1], [2, 3]])).tolist() == [0, -1]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("front", ["PLUS_X", "MINUS_X"])
 def test_rollout_of_volume_follows_front(front: str) -> None:
