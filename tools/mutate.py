@@ -261,7 +261,7 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/simulation/simulation.py": (3, "fibres"),
     "core/bodies/fibres.py": (6, "fibres"),
     "core/geometry/collision/penetration.py": (5, "penetration"),
-    "core/geometry/collision/intersections.py": (5, "intersections penetration"),
+    "core/geometry/collision/intersections.py": (5, "intersections move_out penetration"),
     "core/contact/contact_hysteresis.py": (2, "contact_hysteresis contact"),
     "core/materials/plastic_flow.py": (7, "reference_plastic plastic"),
     "core/system/plastic.py": (2, "reference_plastic plastic"),

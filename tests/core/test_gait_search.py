@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 from builders import run_to_end
 from dampsim.core.base.arrays import Array
 from dampsim.core.base.errors import SceneError
-from dampsim.core.gait import gait_search
+from dampsim.core.gait import gait_search, rollout_batch
 from dampsim.core.gait.gait_search import WalkSearch, _advice, find_walks, select_distinct, select_trials
 from dampsim.core.gait.rollout_batch import RolloutBatch, RolloutState
 from dampsim.core.scene.body import Body
@@ -207,6 +207,45 @@ def test_no_gait_with_isotropic_friction() -> None:
     words = r"none of 64 controllers walks farther than half of its length\. .*m in \S+ s\. Its feet have little grip"
     with pytest.raises(SceneError, match=words):
         run_to_end(find_walks(scene, "Looper", SMALL))
+
+
+def test_rollout_step_matches_equation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A converged step solves physics (2.24): M/s (v - v*) = theta f(x + h v) + (1 - theta) f + sigma df - C v.
+
+    v* is the velocity with the deformation's part multiplied by kappa. Individual dampers act beside those of muscles.
+    """
+    monkeypatch.setattr(rollout_batch, "_ITERATIONS", 300)
+    rng = np.random.default_rng(6)
+    crowd = make_batch(looper())
+    h, n = crowd.time_step, len(crowd.start)
+    individual = rng.uniform(0.0, 2.0, len(crowd.spring_nodes))
+    crowd = replace(
+        crowd, ground_heights=np.full(n, -np.inf), individual_damper=individual,
+        law=Coefficients(0.8, 0.7 * h, theta=0.6, sigma=0.3),
+    )  # fmt: skip
+    x, v, f, df = crowd.start + 0.05 * rng.standard_normal((n, 3)), *rng.standard_normal((3, n, 3))
+    on = np.array([[True, False]])
+    length, k, c = (one[0] for one in crowd._spring_parameters(on))
+    state = RolloutState(x[None], v[None], f[None], df[None], np.zeros((1, n)))
+    after = crowd._advance(state, length[None], k[None], c[None], crowd.front[None])
+    is_on = (crowd.muscle >= 0) & on[0][np.maximum(crowd.muscle, 0)]
+    damping = np.where(is_on, crowd.stiffness * crowd.on_factors[np.maximum(crowd.muscle, 0), 2], crowd.damper)
+    mass, centre = crowd.mass[:, None], crowd.mass @ x / crowd.mass.sum()
+    mean, arms = crowd.mass @ v / crowd.mass.sum(), x - centre
+    inertia = sum(m * (a @ a * np.eye(3) - np.outer(a, a)) for m, a in zip(crowd.mass, arms, strict=True))
+    rigid = mean + np.cross(np.linalg.solve(inertia, np.cross(arms, mass * v).sum(axis=0)), arms)
+    wanted = mass / (0.7 * h) * (after.v[0] - rigid - 0.8 * (v - rigid) - h * crowd.gravity)
+    force, elastic = 0.4 * f + 0.3 * df, np.zeros((n, 3))
+    for (i, j), rest, stiffness, slow in zip(crowd.spring_nodes, length, k, damping + individual, strict=True):
+        far = after.x[0, i] - after.x[0, j]
+        pull = -stiffness * (np.linalg.norm(far) - rest) * far / np.linalg.norm(far)
+        unit = (x[i] - x[j]) / np.linalg.norm(x[i] - x[j])
+        drag = -slow * ((after.v[0, i] - after.v[0, j]) @ unit) * unit
+        elastic[[i, j]] += pull, -pull
+        force[[i, j]] += 0.6 * pull + drag, -0.6 * pull - drag
+    assert wanted == pytest.approx(force, abs=1e-8 * np.abs(force).max())
+    assert after.force[0] == pytest.approx(elastic, abs=1e-10 * np.abs(elastic).max())
+    assert after.force_change[0] == pytest.approx(elastic - f, abs=1e-10 * np.abs(elastic).max())
 
 
 def test_rollout_turn_about_vertical() -> None:

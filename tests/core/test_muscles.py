@@ -205,6 +205,22 @@ def test_muscle_damper_ignores_rigid_motion() -> None:
     assert float(np.vdot(force, speed)) == pytest.approx(power, rel=1e-10)
 
 
+@pytest.mark.parametrize("on", [False, True])
+def test_muscle_damper_on_and_off(on: bool) -> None:
+    """The damper is Damping times Stiffness while off, and Damping On times Stiffness On while on."""
+    muscle = Muscle("Pull", EDGE, 0.7, stiffness=0.5, stiffness_on=2.0, damping=0.3, damping_on=0.05)
+    body = hanging_muscle(muscle)
+    block = Simulation(scene(body, last=1)).islands[0].system.blocks[0]
+    (term,) = (one for one in block.terms if isinstance(one, SwitchedSprings))
+    drag = term.damping_matrix(BlockHistory(muscles=MuscleHistory(np.array([on]), np.zeros(1))), block.rest)
+    assert drag is not None
+    # The muscle hangs along z. Terms refer to 1e5 Pa.
+    wanted = (2.0 * 0.05 if on else 0.5 * 0.3) * stiffness(body) * 1e5 / body.settings.young
+    assert drag.toarray()[5, 5] == pytest.approx(wanted, rel=1e-9)
+    assert drag.toarray()[5, 2] == pytest.approx(-wanted, rel=1e-9)
+    assert drag.toarray()[4, 4] == 0.0
+
+
 @pytest.mark.parametrize(("value", "wrong"), [(np.inf, "finite"), (np.nan, "finite"), (-1.0, "negative")])
 def test_invalid_spring_dampers(value: float, wrong: str) -> None:
     body = wire_cube()

@@ -11,7 +11,7 @@ import pytest
 from damping_cases import assert_close, make_damping, spring_chain
 from dampsim.core.literature.damping.damping import Damping, PotentialDamping
 from dampsim.core.literature.damping.dissipation import Dissipation
-from dampsim.core.literature.integrators import INTEGRATORS, Integrator, IntegratorStepper
+from dampsim.core.literature.integrators import INTEGRATORS, Integrator, IntegratorStepper, implicit
 from dampsim.core.literature.papers.compare import bar
 from dampsim.core.materials.springs import spring_energy
 from dampsim.core.materials.strains import SpringStrain
@@ -85,6 +85,30 @@ def test_integrator_step_matches_equation(name: str, damped: str | None) -> None
         # The residual of the minimisation is limited by the rounding of positions.
         assert_close(after.positions, places, 1e-11)
         assert_close(after.velocities, speeds, 1e-9)
+
+
+def test_newmark_step_is_translation_invariant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long damped step takes several passes with C at its end, as many far from the origin as near it."""
+    # With the usual tolerance, two passes are enough here.
+    monkeypatch.setattr(implicit, "_NEWMARK_TOLERANCE", 1e-5)
+    _, system, damping = chain_scene(None)
+    (newmark,) = (one for one in INTEGRATORS if one.name == "NEWMARK")
+    controls = Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, 1e-13, 1.7)
+    rng = np.random.default_rng(8)
+    change, v = 0.1 * rng.standard_normal(system.rest.shape), 12.0 * rng.standard_normal(system.rest.shape)
+    moved = []
+    for shift in (np.zeros(3), np.array([100.0, -50.0, 30.0])):
+        (block,) = system.blocks
+        block = replace(block, rest=block.rest + shift)
+        there = assemble_system((block,), system.gravity, None, has_eigenvalues=False)
+        x = there.rest + change
+        inputs = (BlockInputs(x[there.pinned], x[there.pinned]),)
+        state = State(0.0, x, v, np.zeros_like(x))
+        after, report = IntegratorStepper(newmark, there, damping).step(state, inputs, 0.2, controls)
+        assert report.outcome is Outcome.CONVERGED
+        moved.append(after.positions - x)
+    # Rounding of positions of 100 m.
+    assert np.abs(moved[1] - moved[0]).max() < 1e-9
 
 
 @pytest.mark.slow
