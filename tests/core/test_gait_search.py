@@ -124,6 +124,19 @@ def test_trials_spread_below_best_walks() -> None:
     assert select_trials(np.full(3, -np.inf), 6, 2, 0.9) == [0]
 
 
+def test_confirmed_displacement_is_of_simulation() -> None:
+    """A confirmation returns how far the centre moved in the solver with another controller."""
+    body = looper()
+    assert body.controller is not None
+    other = replace(body.controller, muscles=tuple(replace(one, delay=1) for one in body.controller.muscles))
+    simulation = Simulation(walk_scene(body, 4.0))
+    moved = run_to_end(gait_search._simulate(simulation, "Looper", other, 12))
+    found = frames(walk_scene(replace(body, controller=other), 0.5))
+    # Shapes have single precision.
+    assert moved == pytest.approx((found[-1].surface - found[0].surface).mean(axis=0), abs=1e-6)
+    assert np.abs(moved).max() > 1e-3
+
+
 def test_mutation_keeps_best_creatures() -> None:
     """The best eighth is kept as it is; the others are changed copies of these, with whole delays in the range."""
     rng = np.random.default_rng(3)

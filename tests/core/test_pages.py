@@ -153,6 +153,20 @@ def test_every_claim_has_paper_row() -> None:
     assert unused == []
 
 
+# Items with nothing to compute.
+UNTESTED = {"table", "a better interface", "pictures and numbers", "1.1.3 perception"}
+
+
+def test_every_paper_row_has_evidence() -> None:
+    """Each row has a verdict, a page or an existing test, except for items with nothing to compute."""
+    found = set[str]()
+    for path in Path(__file__).parent.glob("test_*.py"):
+        found |= set(re.findall(r"^def test_(\w+)\(", path.read_text(encoding="utf-8"), re.MULTILINE))
+    pairs = [(cells[0], pair) for _, cells in PAPER_ROWS for pair in sources.CLAIM.findall(cells[3].replace("; ", "\n"))]
+    assert [(item, name) for item, (kind, name) in pairs if kind == "test" and name not in found] == []
+    assert {cells[0] for _, cells in PAPER_ROWS if cells[3] == "–"} == UNTESTED
+
+
 @pytest.mark.parametrize(
     ("tag", "chapters"),
     [
