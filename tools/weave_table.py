@@ -1,13 +1,14 @@
-"""Update the tables of docs/explanation/woven-cloth.md: rests, pulls, damping, contact, times; all, or the named ones.
+"""Update tables of docs/explanation/woven-cloth.md: rests, pulls, damping, contact, times, growth; all, or those named.
 
     python tools/weave_table.py rests pulls       in an environment of the core's tests
 
-Damping takes ten minutes, the others one each. Times are CPU times of one thread (OPENBLAS_NUM_THREADS=1) on the
+Damping takes ten minutes, growth two, the others one each. Times are CPU times of one thread (OPENBLAS_NUM_THREADS=1) on the
 machine that runs this script.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 import time
@@ -145,6 +146,21 @@ def times() -> Iterator[Row]:
         yield *row, f"{iterations:.0f}"
 
 
+def growth() -> Iterator[Row]:
+    """Yield times of steps of 2.5 ms up to the size of [SRD] figure 3."""
+    yield "crossings", "nodes", "step of 2.5 ms", "iterations in it"
+    for count in (30, 60, 100, 141):
+        found, iterations = stepped(count, 2.5e-3, 5)
+        yield f"{count} × {count}", f"{count * (count + 4):,}", f"{found:.2f} s", f"{iterations:.0f}"
+
+
+def growth_verdict(rows: Sequence[Row]) -> str:
+    """Return the power of the number of nodes with which the time grows, from the table of growth."""
+    (few, quick), (many, slow) = ((float(row[1].replace(",", "")), float(row[2][:-2])) for row in (rows[1], rows[-1]))
+    power = math.log(slow / quick) / math.log(many / few)
+    return f"The time grows with the power {power:.2f} of the number of nodes."
+
+
 def stepped(count: int, h: float, steps: int) -> tuple[float, float]:
     """Return the CPU time of a step in s and its iterations: medians over the given number of steps."""
     pitch = 1.0 / (count + 1)
@@ -162,6 +178,7 @@ def stepped(count: int, h: float, steps: int) -> tuple[float, float]:
 
 TABLES: dict[str, Callable[[], Iterator[Row]]] = {
     "rests": rests, "pulls": pulls, "damping": damping, "contact": contact, "times": times,
+    "growth": growth,
 }  # fmt: skip
 
 
@@ -189,7 +206,7 @@ def _determines(before: str, after: str, after_other: str) -> str:
 
 
 # Texts that follow from the numbers of a table, after it.
-VERDICTS: dict[str, Callable[[Sequence[Row]], str]] = {"damping": damping_verdict}
+VERDICTS: dict[str, Callable[[Sequence[Row]], str]] = {"damping": damping_verdict, "growth": growth_verdict}
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -15,7 +15,7 @@ from builders import run_to_end
 from dampsim.core.base.arrays import Array
 from dampsim.core.base.errors import SceneError
 from dampsim.core.gait import gait_search, rollout_batch
-from dampsim.core.gait.gait_search import WalkSearch, _advice, find_walks, select_distinct, select_trials
+from dampsim.core.gait.gait_search import Walk, WalkSearch, _advice, find_walks, select_distinct, select_trials
 from dampsim.core.gait.rollout_batch import RolloutBatch, RolloutState
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.muscles import Controller, Sensor, SensorType
@@ -166,7 +166,22 @@ def test_search_rejects_exaggerated_walks(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(RolloutBatch, "travelled_distances", exaggerate)
     monkeypatch.setattr(gait_search, "_simulate", simulate)
-    (best, *_) = run_to_end(find_walks(walk_scene(looper(), 3.0), "Looper", SMALL))
+    told = []
+
+    def recorded() -> Generator[None, None, tuple[Walk, ...]]:
+        search = find_walks(walk_scene(looper(), 3.0), "Looper", SMALL)
+        while True:
+            try:
+                told.append(next(search))
+            except StopIteration as end:
+                return tuple(end.value)
+            yield
+
+    (best, *_) = run_to_end(recorded())
+    done, totals = [one[0] for one in told], [one[1] for one in told]
+    assert done == sorted(done)
+    assert done[-1] == totals[-1]
+    assert all(now <= total for now, total in zip(done, totals, strict=True))
     assert best.distance == 1.0
     assert best.rollout_distance < 0.5 * 8.0
 

@@ -114,6 +114,14 @@ def test_page_number_tolerance(made: str, is_found: bool) -> None:
     assert page.differences(made, text) == ([] if is_found else [made])
 
 
+def test_growth_of_woven_steps_follows_table() -> None:
+    lines = woven_text("growth").splitlines()
+    rows = [tuple(line.strip("| ").split(" | ")) for line in lines if line.startswith("| ")]
+    assert lines[-1] == weave_table.growth_verdict(rows)
+    doubled = [rows[0], *((cells[0], f"{2 ** k:,}", f"{8.0 ** k:.2f} s", "1") for k, cells in enumerate(rows[1:]))]
+    assert weave_table.growth_verdict(doubled) == "The time grows with the power 3.00 of the number of nodes."
+
+
 def test_papers_page_is_generated() -> None:
     assert sources.PAGE.read_text(encoding="utf-8") == sources.papers_page()
 
