@@ -2,8 +2,8 @@
 
     python tools/weave_table.py rests pulls       in an environment of the core's tests
 
-Damping takes ten minutes, growth two, the others one each. Times are CPU times of one thread (OPENBLAS_NUM_THREADS=1) on the
-machine that runs this script.
+Damping takes ten minutes, growth two, the others one each. Times are CPU times of one thread (OPENBLAS_NUM_THREADS=1)
+on the machine that runs this script.
 """
 
 from __future__ import annotations

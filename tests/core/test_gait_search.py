@@ -153,7 +153,7 @@ def test_mutation_keeps_best_creatures() -> None:
 
 
 def test_search_rejects_exaggerated_walks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where approximate walks with short delays are much too long, the search still finds those that walk."""
+    """The search finds creatures that walk, although approximate walks with short delays are much too long."""
 
     def exaggerate(batch: RolloutBatch, weights: Array, thresholds: Array, delays: Array, seconds: float) -> Steps:
         yield 0

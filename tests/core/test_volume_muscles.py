@@ -16,7 +16,7 @@ from dampsim.core.frames.frame import Frame
 from dampsim.core.gait.rollout_batch import RolloutBatch
 from dampsim.core.materials.assembly import element_edges
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.muscles import MUSCLE_OVERRIDES, Controller, Muscle, MuscleOverride, Sensor, SensorInputs
+from dampsim.core.scene.muscles import MUSCLE_OVERRIDES, Controller, Muscle, MuscleOverride, SensorInputs
 from dampsim.core.simulation.simulation import Simulation
 
 
