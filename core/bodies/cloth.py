@@ -187,7 +187,8 @@ class ClothKind(BodyKind):
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
-        return ("thin", "fabric", "cloth", "plastic", "integrator papers", "ratio papers", "viscosity papers")
+        own = ("thin", "swing", "fabric", "cloth", "plastic")
+        return (*own, "integrator papers", "ratio papers", "viscosity papers")
 
     @staticmethod
     def resolution_parameter(settings: Settings) -> str:

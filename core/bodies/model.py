@@ -55,6 +55,7 @@ class Model:
     spacing: m, typical distance of nodes, if the surface is embedded between them; 0 if vertices are the nodes.
     faces: (t, 3) triangles of the surface that take part in contact; None for all.
     strands: threads of a woven surface.
+    pieces: (v,) piece of each vertex, if pieces keep their shape and only touch each other; -1 for none.
     surface_stiffness: N/m, resistance of a vertex to contact at BASE_YOUNG; 0 if it follows from the volume behind it.
     """
 
@@ -67,3 +68,4 @@ class Model:
     surface_stiffness: float = 0.0
     faces: Index | None = None
     strands: Strands | None = None
+    pieces: Index | None = None

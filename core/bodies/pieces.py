@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from ..base.arrays import Array, Index, Mask
-from ..geometry.mesh.surface import weld_vertices
+from ..geometry.mesh.surface import label_components, renumber_labels, weld_vertices
 from ..scene.body import HARD_PIN_WEIGHT, Body
 from ..system.term import PinSprings
 from .kind import BodyKind
@@ -72,7 +72,7 @@ def label_pieces(body: Body) -> Index:
     Edges, faces, seams and coincident vertices connect vertices. Solids are connected by their tetrahedra.
     """
     kind, (_, welded) = kind_by_name(body.kind), weld_vertices(body.surface.vertices)
-    has_element, labels = _connected_labels(welded, _element_edges(kind, body), body.seams)
+    has_element, labels = label_components(welded, _element_edges(kind, body), body.seams)
     if "tets" in kind.sections(body.settings) and labels.max(initial=0) > 0:
         # Parts that share tetrahedra move together, such as an eye inside a head.
         lattice = LatticeBody.of(body).mesh
@@ -80,7 +80,7 @@ def label_pieces(body: Body) -> Index:
         count = len(lattice.nodes)
         graph = coo_matrix((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(count, count))
         _, piece_of_node = connected_components(graph, directed=False)
-        labels = _renumber(piece_of_node[lattice.tets[lattice.embedding.tets, 0]], has_element)
+        labels = renumber_labels(piece_of_node[lattice.tets[lattice.embedding.tets, 0]], has_element)
     return labels
 
 
@@ -88,24 +88,6 @@ def _element_edges(kind: type[BodyKind], body: Body) -> Index:
     triangles = body.surface.triangles
     edges = [triangles[:, [0, 1]], triangles[:, [1, 2]]]
     return np.concatenate([*edges, body.edges] if kind.uses_edges else edges)
-
-
-def _connected_labels(welded: Index, edges: Index, seams: Index) -> tuple[Mask, Index]:
-    """Return whether vertices have an element (v,), and their piece (v,). welded: (v,) group at the same position."""
-    count = int(welded.max(initial=-1)) + 1
-    is_used = np.zeros(count, dtype=bool)
-    is_used[welded[edges]] = True
-    joined = welded[np.concatenate([edges, seams[is_used[welded[seams]].all(axis=1)]])]
-    graph = coo_matrix((np.ones(len(joined)), (joined[:, 0], joined[:, 1])), shape=(count, count))
-    _, component = connected_components(graph, directed=False)
-    return is_used[welded], _renumber(component[welded], is_used[welded])
-
-
-def _renumber(labels: Index, is_used: Mask) -> Index:
-    """Return labels (v,) numbered from 0 without gaps; -1 where they are not used."""
-    found = np.full(len(labels), -1)
-    found[is_used] = np.unique(labels[is_used], return_inverse=True)[1].reshape(-1)
-    return found
 
 
 @dataclass(frozen=True)
@@ -164,7 +146,11 @@ def with_pins(model: Model, body: Body, pins: Array) -> Model:
     terms = [term for term in model.block.terms if not isinstance(term, PinSprings)]
     terms += [term for term in pinned.block.terms if isinstance(term, PinSprings)]
     block = replace(
-        model.block, terms=tuple(terms), pinned=pinned.block.pinned, pin_stiffness=pinned.block.pin_stiffness
+        model.block,
+        terms=tuple(terms),
+        pinned=pinned.block.pinned,
+        pin_stiffness=pinned.block.pin_stiffness,
+        is_net=pinned.block.is_net,
     )
     return replace(model, block=block, skin=pinned.skin, pins=pinned.pins)
 
@@ -172,7 +158,7 @@ def with_pins(model: Model, body: Body, pins: Array) -> Model:
 def _build_model(body: Body) -> Model:
     kind, simulated = kind_by_name(body.kind), _without_followers(body)
     edges = _element_edges(kind, simulated)
-    has_element, _ = _connected_labels(weld_vertices(body.surface.vertices)[1], edges, simulated.seams)
+    has_element, _ = label_components(weld_vertices(body.surface.vertices)[1], edges, simulated.seams)
     if not has_element.all():
         # A pin without an element holds only its vertex.
         simulated = replace(simulated, pins=np.where(has_element, body.pins, 0.0))
@@ -209,7 +195,7 @@ def _follow_nearest(body: Body, skin: Skin, followers: Index) -> FollowingSkin:
     triangles = body.surface.triangles
     edges = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], body.edges])
     edges = edges[is_follower[edges].all(axis=1)]
-    group = _connected_labels(weld_vertices(points)[1], edges, edges[:0])[1][followers]
+    group = label_components(weld_vertices(points)[1], edges, edges[:0])[1][followers]
     # Vertices without an edge to another follower are groups of their own.
     single = np.flatnonzero(group < 0)
     group[single] = group.max(initial=-1) + 1 + np.arange(len(single))

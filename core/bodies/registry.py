@@ -6,12 +6,13 @@ from ..base.errors import ParameterError
 from ..base.wording import unknown_name
 from .cloth import ClothKind
 from .kind import BodyKind
+from .rigid import RigidKind
 from .rope import RopeKind
 from .solid import SolidKind
 from .springs import SpringsKind
 from .weave import WeaveKind
 
-KINDS: tuple[type[BodyKind], ...] = (SolidKind, SpringsKind, ClothKind, RopeKind, WeaveKind)
+KINDS: tuple[type[BodyKind], ...] = (SolidKind, SpringsKind, ClothKind, RopeKind, WeaveKind, RigidKind)
 """All kinds of bodies. Body.kind is the `name` of one of them."""
 
 

@@ -81,7 +81,7 @@ class RopeKind(BodyKind):
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
-        return ("thin", "fabric", "integrator papers", "ratio papers")
+        return ("thin", "swing", "fabric", "integrator papers", "ratio papers")
 
     @staticmethod
     def check(body: Body) -> None:

@@ -63,7 +63,7 @@ class SpringsKind(BodyKind):
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
-        own = ("springs", "thin", "plastic", "waveform papers", "integrator papers", "ratio papers")
+        own = ("springs", "thin", "swing", "plastic", "waveform papers", "integrator papers", "ratio papers")
         return (*own, "tets") if settings.struts == Struts.VOLUME else own
 
     @staticmethod

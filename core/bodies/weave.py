@@ -37,7 +37,7 @@ class WeaveKind(BodyKind):
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
-        return ("thin", "fabric", "weave")
+        return ("thin", "swing", "fabric", "weave")
 
     @staticmethod
     def check(body: Body) -> None:

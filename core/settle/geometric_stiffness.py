@@ -102,7 +102,7 @@ def estimated_regions(system: System, factors: Array, posed: Array) -> tuple[Reg
     factors: (b,) stiffness factor of each block.
     posed: (n, 3) m, the nodes in the first pose without weight.
     """
-    if not system.gravity.any() or not all(block.is_sheet and block.is_net for block in system.blocks):
+    if not system.gravity.any() or not all(block.is_sheet and np.all(block.is_net) for block in system.blocks):
         return None
     elastic = system.tangent(State.at_rest(system.rest), factors, True)
     graph, regions = _distance_graph(elastic, posed), []

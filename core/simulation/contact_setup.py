@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 from scipy.sparse import coo_matrix, csr_matrix, vstack
@@ -35,13 +36,18 @@ def build_contact_model(
     colliding_pairs: list[tuple[int, int]] = []
     group_colliding = [k for k, body in enumerate(bodies) if scene.bodies[body].settings.touch_together]
     colliding_pairs += [(a, b) for place, a in enumerate(group_colliding) for b in group_colliding[place + 1 :]]
-    self_colliding = tuple(k for k, body in enumerate(bodies) if scene.bodies[body].settings.touch_self)
+    in_pieces = [
+        k for k, body in enumerate(bodies) if scene.bodies[body].settings.touch_self and models[body].pieces is not None
+    ]
+    self_colliding = tuple(
+        k for k, body in enumerate(bodies) if scene.bodies[body].settings.touch_self and k not in in_pieces
+    )
     obstacle_indices = sorted({k for body in bodies for k in scene.collider_indices(scene.bodies[body])})
     for k, body in enumerate(bodies):
         colliding_pairs += [
             (k, len(bodies) + obstacle_indices.index(one)) for one in scene.collider_indices(scene.bodies[body])
         ]
-    if not colliding_pairs and not self_colliding:
+    if not colliding_pairs and not self_colliding and not in_pieces:
         return None
     body_surfaces = [
         _collision_surfaces(scene.bodies[body], models[body], place, system.slices[place].start, len(system.rest))
@@ -71,6 +77,11 @@ def build_contact_model(
         if a in proxy_index or b in proxy_index
     ]
     proxies = tuple((fine, body) for body, fine in proxy_index.items())
+    for place in in_pieces:
+        pieces = _piece_surfaces(surfaces[place], models[bodies[place]].pieces)
+        colliding_pairs += combinations(range(len(surfaces), len(surfaces) + len(pieces)), 2)
+        surfaces += pieces
+        obstacles += [-1] * len(pieces)
     for surface in surfaces:
         surface.prepare()
     return ContactModel(tuple(surfaces), tuple(obstacles), tuple(colliding_pairs), self_colliding, proxies)
@@ -137,6 +148,27 @@ def _collision_surfaces(
     # A corner has the same area share on both surfaces.
     visible_surface = replace(visible_surface, area_shares=proxy.areas[: len(vertices)], fold_length=model.spacing)
     return _with_friction_maps(body, visible_surface, None), _with_friction_maps(body, proxy, refinement.operator)
+
+
+def _piece_surfaces(surface: CollisionSurface, pieces: Index | None) -> list[CollisionSurface]:
+    """Return the surface of each piece of a body, with its vertices alone. pieces: see Model."""
+    assert pieces is not None
+    assert surface.operator is not None
+    found, triangle_piece = [], pieces[surface.triangles[:, 0]]
+    for piece in range(int(pieces.max()) + 1):
+        own = np.flatnonzero(pieces == piece)
+        index = np.full(len(pieces), -1)
+        index[own] = np.arange(len(own))
+        selection = coo_matrix((np.ones(len(own)), (np.arange(len(own)), own)), (len(own), len(pieces))).tocsr()
+        found.append(
+            replace(
+                surface, rest=surface.rest[own], triangles=index[surface.triangles[triangle_piece == piece]],
+                operator=surface.operator[own], pin_weight=surface.pin_weight[own], animation_operator=selection,
+                friction_scale=None if surface.friction_scale is None else surface.friction_scale[own],
+                front_direction=None if surface.front_direction is None else surface.front_direction[own],
+            )
+        )  # fmt: skip
+    return found
 
 
 def _as_threads(surface: CollisionSurface, strands: Strands) -> CollisionSurface:

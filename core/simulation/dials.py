@@ -36,6 +36,10 @@ _CACHED_CONTROLS = 32
 # relative tolerance of nets is tighter by this factor.
 _NET_TOLERANCE = 1e-3
 
+# Frames in which the deformation of a rigid piece rests, and its rocking on a support. With the times of soft bodies,
+# it would tip over as slowly as they settle.
+_RIGID_SETTLE = 1.0
+
 
 def law_factory(settings: Settings) -> SettleLawFactory:
     """Return the factory of the law that Settle and Bounce control."""
@@ -114,6 +118,16 @@ def law_for_settings(
     return replace(law, high_mode_frequency_ratio=settings.whip) if isinstance(law, WaveformLaw) else law
 
 
+def dials_of_region(kind_name: str, settings: Settings, has_slack_modes: bool) -> Settings:
+    """Return the settings that apply to a region: a rigid piece that its pins do not hold has fixed dials.
+
+    kind_name: of the body type.  has_slack_modes: see law_for_settings.
+    """
+    if kind_by_name(kind_name).has_stiffness or has_slack_modes:
+        return settings
+    return replace(settings, settle=_RIGID_SETTLE, calibration=1.0, bounce=0.0, bounce_by=BounceBy.DIALLED)
+
+
 def without_contraction(settings: Settings) -> Settings:
     """Return the settings with zero contraction, because neither laws nor cached results depend on it."""
     return settings if settings.contraction == 0.0 else replace(settings, contraction=0.0)
@@ -141,6 +155,7 @@ class DialInterpreter:
         if pace is not None:
             min_settle_scale = float(pace.min())
         kind_name, has_slack_modes = self._scene.bodies[body].kind, self._has_slack_modes(body)
+        settings = dials_of_region(kind_name, settings, has_slack_modes)
         eigenvalues = self._cached_eigenvalues(body, settings) if has_natural_bounce(kind_name, settings) else ()
         found = [
             effective_substeps(kind_name, dials, frame_time, min_settle_scale, one, has_slack_modes)
@@ -171,7 +186,10 @@ class DialInterpreter:
         island_data = self._statics.islands[number]
         island_settings = [settings if k == body else self._scene.bodies[k].settings for k in island_data.bodies]
         factors = self._statics.stiffness_factors(number, island_settings)
-        regions = (island_data.system.regions[k] for k in island_data.system.regions_of(place))
+        regions = [island_data.system.regions[k] for k in island_data.system.regions_of(place)]
+        if not kind_by_name(self._scene.bodies[body].kind).has_stiffness:
+            # Rigid pieces that nothing holds do not swing.
+            regions = [one for one in regions if not one.has_elastic_stiffness] or regions
         return tuple(sorted(island_data.system.effective_eigenvalue(region, factors) for region in regions))
 
     def max_substeps(self, settings: tuple[Settings, ...]) -> int:
@@ -288,8 +306,10 @@ class DialInterpreter:
 
         per_region_bounce: whether a natural bounce is computed for this eigenvalue.
         """
+        name = self._scene.bodies[body].kind
+        settings = dials_of_region(name, settings, has_slack_modes)
         frame_time, substeps = 1.0 / self._scene.fps, self.substeps(body, settings)
-        overshoot, name = substeps.overshoot, self._scene.bodies[body].kind
+        overshoot = substeps.overshoot
         if per_region_bounce and not substeps.is_limited and has_natural_bounce(name, settings):
             overshoot = effective_overshoot(name, settings, frame_time, eigenvalue)
         return law_for_settings(settings, overshoot, frame_time, eigenvalue, has_slack_modes)

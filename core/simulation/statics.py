@@ -11,6 +11,7 @@ from ..base.arrays import Array
 from ..base.memo import Memo
 from ..base.progress import StageProgress
 from ..bodies.kind import BASE_YOUNG
+from ..bodies.registry import kind_by_name
 from ..contact.collision_detection import CollisionDetection
 from ..contact.collision_state import CollisionState
 from ..contact.penalty_and_friction import ContactPotential
@@ -329,8 +330,10 @@ class StaticSolver:
             return self._factor_source.stiffness_factors(island, settings)
         island_data = self.islands[island]
         found = np.ones(len(island_data.system.blocks))
-        sagging = [k for k, one in enumerate(settings) if one.stiffness_by == StiffnessBy.SAG]
-        for k, one in enumerate(settings):
+        kinds = [kind_by_name(self._scene.bodies[place].kind) for place in island_data.bodies]
+        dialled = [(k, one) for k, one in enumerate(settings) if kinds[k].has_stiffness]
+        sagging = [k for k, one in dialled if one.stiffness_by == StiffnessBy.SAG]
+        for k, one in dialled:
             if k not in sagging:
                 found[k] = one.young / BASE_YOUNG
         for k in sagging:

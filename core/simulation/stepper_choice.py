@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..scene.parameters import Settings
 from ..settle.controls import YarnDials
 from ..solvers.lbfgs import minimise_lbfgs
@@ -30,15 +32,17 @@ def yarn_dials(system: System, settings: list[Settings]) -> tuple[YarnDials, ...
 def make_stepper(system: System) -> Stepper:
     """Return the stepper of a system.
 
-    Nets use Newton's method, because their stiffness at rest says little about their hanging shape.
+    Nets use Newton's method, because their stiffness at rest says little about their hanging shape. Rigid pieces use it
+    because they have few unknowns and stiff contacts.
     """
     if has_weave(system):
         return WeaveStepper(system)
     if has_sheet(system):
         return SheetStepper(system)
-    if all(block.is_net for block in system.blocks):
+    if all(not block.is_solid and np.all(block.is_net) for block in system.blocks):
         return RopeStepper(system)
-    return Stepper(system, minimise_newton if has_net(system) else minimise_lbfgs)
+    is_rigid = all(block.is_rigid or not block.groups for block in system.blocks)
+    return Stepper(system, minimise_newton if is_rigid or has_net(system) else minimise_lbfgs)
 
 
 def has_net(system: System) -> bool:

@@ -27,7 +27,8 @@ class BodyDiscretization:
     settle_scale: (n,) painted factors on the settle time; None if not painted.
     part_shares: (n, p + 1) shares of the rest of the body and of its parts, see part_shares(); None without parts.
     keeps_pendulum_free: whether swinging about the pins is left undamped, as part of the rigid motion.
-    is_net: whether its weight alone may hold its shape, as in a net without diagonals.
+    is_net: whether its weight alone may hold its shape, as in a net without diagonals; (n,) if some parts only.
+    is_rigid: whether its elements are rigid pieces, each of four nodes.
     ray_origin_weights: (n,) 0 to 1, painted weights of the nodes whose centre the rays of a damping start from; None if
         not painted.
     damping_scale: (n,) painted factors on the strain-rate damping; None if not painted.
@@ -42,7 +43,8 @@ class BodyDiscretization:
     pin_stiffness: Array
     settle_scale: Array | None = None
     keeps_pendulum_free: bool = True
-    is_net: bool = False
+    is_net: bool | Mask = False
+    is_rigid: bool = False
     ray_origin_weights: Array | None = None
     part_shares: Array | None = None
     damping_scale: Array | None = None

@@ -376,7 +376,7 @@ def assemble_system(
     is_soft = np.zeros(len(unconnected.rest), dtype=bool)
     is_soft[unconnected.pinned[np.isfinite(unconnected.pin_stiffness)]] = True
     keeps_pendulum_free, is_net, is_sheet = (
-        np.concatenate([np.full(len(block.rest), getattr(block, name)) for block in blocks])
+        np.concatenate([np.broadcast_to(getattr(block, name), len(block.rest)) for block in blocks])
         for name in ("keeps_pendulum_free", "is_net", "is_sheet")
     )
     regions = find_regions(

@@ -24,6 +24,7 @@ SAMPLE_BY_KIND = {
     "CLOTH": (lambda: grid(6), "CLOTH"),
     "ROPE": (lambda: wire(count=11), "ROPE"),
     "WEAVE": (lambda: grid(6), "CLOTH"),
+    "RIGID": (cube, "SOLID"),
     "SHELL": (lambda: plate(cuts=3), "CLOTH"),
 }
 
@@ -44,7 +45,7 @@ def thing(request: pytest.FixtureRequest, tmp_path: Path) -> bpy.types.Object:
     obj = make()
     add_simulation(obj, tmp_path)
     assert obj.dampsim.kind == chosen
-    if request.param in ("SPRINGS", "WEAVE"):
+    if request.param in ("SPRINGS", "WEAVE", "RIGID"):
         obj.dampsim.kind = request.param
     obj.dampsim.resolution = 100
     return obj

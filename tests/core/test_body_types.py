@@ -88,9 +88,10 @@ def test_rest_shape_has_no_forces(what: type[BodyKind]) -> None:
     inputs = block.stationary_inputs()
     for term in block.terms:
         value, gradient = term.energy_for(inputs, BlockHistory()).value_gradient(block.rest)
-        # A modulus of 1e5 Pa over a metre gives forces of 1e5 N, and their rounding error.
-        assert abs(value) < 1e-8
-        assert np.abs(gradient).max() < 1e-8
+        # Rounding errors of forces that are as large as the stiffness over a metre.
+        bound = 1e-13 * block.stiffness_at_rest(False).diagonal().max()
+        assert abs(value) < bound
+        assert np.abs(gradient).max() < bound
     assert (block.mass > 0.0).all()
     assert block.groups[0].max() < len(block.rest)
     np.testing.assert_allclose(model.skin(block.rest, vertices), vertices, atol=1e-12)
@@ -110,7 +111,7 @@ def test_pins_and_skin_follow_rigid_motion(what: type[BodyKind]) -> None:
     np.testing.assert_allclose(model.nodes(turned), there, atol=1e-9)
     # A rotation together with the pins adds no energy.
     np.testing.assert_allclose(model.skin(there, turned), turned, atol=1e-9)
-    assert abs(block.elastic_energy(there)) < 1e-8
+    assert abs(block.elastic_energy(there)) < 1e-13 * block.stiffness_at_rest(False).diagonal().max()
 
 
 @pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
@@ -163,7 +164,7 @@ def test_parts_set_shares_of_nodes(what: type[BodyKind]) -> None:
 
 @pytest.mark.parametrize(
     "what",
-    [pytest.param(one, marks=pytest.mark.slow if one.name == "WEAVE" else ()) for one in KINDS],
+    [pytest.param(one, marks=pytest.mark.slow if one.name == "WEAVE" else ()) for one in KINDS if one.has_stiffness],
     ids=lambda one: one.name,
 )
 def test_type_follows_pins_and_sags(what: type[BodyKind]) -> None:

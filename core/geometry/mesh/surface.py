@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from ...base.arrays import Array, Index
+from ...base.arrays import Array, Index, Mask
 from ...base.errors import MeshError, WrongKindError
 
 # Vertices closer than this, relative to the size of the surface, are welded.
@@ -149,6 +149,24 @@ def is_shell(vertices: Array, triangles: Index, area_ratio: float = SHELL_AREA_R
     area = float(triangle_areas(vertices, triangles).sum()) if len(triangles) else 0.0
     thickness = mean_thickness(vertices, triangles)
     return 0.0 < area_ratio * thickness**2 < area
+
+
+def label_components(welded: Index, edges: Index, seams: Index) -> tuple[Mask, Index]:
+    """Return whether vertices have an element (v,), and their piece (v,). welded: (v,) group at the same position."""
+    count = int(welded.max(initial=-1)) + 1
+    is_used = np.zeros(count, dtype=bool)
+    is_used[welded[edges]] = True
+    joined = welded[np.concatenate([edges, seams[is_used[welded[seams]].all(axis=1)]])]
+    graph = coo_matrix((np.ones(len(joined)), (joined[:, 0], joined[:, 1])), shape=(count, count))
+    _, component = connected_components(graph, directed=False)
+    return is_used[welded], renumber_labels(component[welded], is_used[welded])
+
+
+def renumber_labels(labels: Index, is_used: Mask) -> Index:
+    """Return labels (v,) numbered from 0 without gaps; -1 where they are not used."""
+    found = np.full(len(labels), -1)
+    found[is_used] = np.unique(labels[is_used], return_inverse=True)[1].reshape(-1)
+    return found
 
 
 def border_edges(triangles: Index) -> Index:

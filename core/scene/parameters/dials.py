@@ -30,7 +30,7 @@ class DialSettings:
         choices=(
             Choice(
                 BounceBy.AUTO, "Automatic",
-                "Use Physical for cloth, woven cloth and ropes, Manual for everything else", 0,
+                "Use Physical for cloth, woven cloth, ropes and rigid bodies, Manual for everything else", 0,
             ),
             Choice(
                 BounceBy.DIALLED, "Manual",

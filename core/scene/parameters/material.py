@@ -48,7 +48,7 @@ class MaterialSettings:
     )  # fmt: skip
     damp_swing: bool = parameter(
         True, "Damp the Swing", "Apply Settle and Bounce to swinging about the pins as well; when off, only to bending",
-        section="thin", affects=AffectedPart.MODEL,
+        section="swing", affects=AffectedPart.MODEL,
     )  # fmt: skip
     bending: float = parameter(
         1.0, "Bending", "Set the bending stiffness relative to a solid sheet or wire of the same thickness",

@@ -151,6 +151,8 @@ def _draw_non_mesh(layout: UILayout, obj: bpy.types.Object, context: Context) ->
 
 # Distance to the modelled shape, in percent of the size, below which it counts as kept.
 _MIN_SHOWN_SAG = 0.01
+# Dials of the stiffness, which rigid bodies do not have.
+STIFFNESS_DIALS = ("stiffness", "sag")
 
 
 class DAMPSIM_PT_main(SidebarPanel, Panel):
@@ -181,11 +183,13 @@ class DAMPSIM_PT_main(SidebarPanel, Panel):
             draw_yarn_status(column, obj, context)
         if group.kind == "CLOTH":
             draw_fabrics(column, group)
-        else:
+        elif kind_by_name(group.kind).has_stiffness:
             draw_presets(column, group)
         sliders = column.column(align=True)
         for parameter in active_parameters(group, "dials"):
-            if not parameter.choices:
+            if not parameter.choices and (
+                parameter.name not in STIFFNESS_DIALS or kind_by_name(group.kind).has_stiffness
+            ):
                 draw_slider(sliders, group, parameter)
         if "shape" in parameter_sections(group):
             draw_parameters(column, group, context, "shape")
@@ -243,11 +247,12 @@ class DAMPSIM_PT_material(ChildPanel, Panel):
         draw_property(column, group, "kind", "Kind", context)
         note = group.kind_note
         draw_wrapped(column, note[:1].upper() + note[1:], "INFO", context)
-        draw_property(column, group, "stiffness_by", "Stiffness By", context)
-        text = DAMPSIM_OT_measure.bl_label
-        if group.measured_young > 0.0 and is_measurement_current(obj, context.scene):
-            text = f"Sags {format_small(group.measured_sag, 3)}% at {pressure_text(group.measured_young)}"
-        column.operator(DAMPSIM_OT_measure.bl_idname, text=translate(text), icon="DRIVER_DISTANCE")
+        if kind_by_name(group.kind).has_stiffness:
+            draw_property(column, group, "stiffness_by", "Stiffness By", context)
+            text = DAMPSIM_OT_measure.bl_label
+            if group.measured_young > 0.0 and is_measurement_current(obj, context.scene):
+                text = f"Sags {format_small(group.measured_sag, 3)}% at {pressure_text(group.measured_young)}"
+            column.operator(DAMPSIM_OT_measure.bl_idname, text=translate(text), icon="DRIVER_DISTANCE")
         for section in parameter_sections(group):
             if section not in ("shape", "plastic", "fibres") and not section.endswith(" papers"):
                 draw_parameters(column, group, context, section)

@@ -1,0 +1,292 @@
+"""Rigid bodies: each piece of a mesh keeps its shape.
+
+A rigid body has the motion of four equal masses at the corners of a regular tetrahedron, which the square root of its
+covariance deforms: its mass, centre of mass and inertia tensor are reproduced. Each piece is such a tetrahedron, of a
+material so stiff that it hardly deforms (Lan et al., *Affine Body Dynamics: Fast, Stable and Intersection-Free Simulation of
+Stiff Materials*, 2022). Its surface moves rigidly with it.
+See docs/decisions/0082-simulate-rigid-pieces-as-one-tetrahedron.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.spatial import cKDTree
+
+from ..base.arrays import Array, Index, Mask
+from ..base.errors import MeshError
+from ..geometry.mesh.mass_properties import MassProperties, mass_properties
+from ..geometry.mesh.rigid_motion import fit_rigid_motions
+from ..geometry.mesh.surface import check_vertices, label_components, triangle_areas, weld_vertices
+from ..geometry.tetmesh.embedding import barycentric_coordinates
+from ..materials import ElasticMaterial, StableNeoHookean, TetElasticity
+from ..materials.attachments import Attachments
+from ..scene.body import HARD_PIN_WEIGHT, Body
+from ..scene.parameters import Settings
+from ..system.discretization import BodyDiscretization
+from ..system.history import BlockHistory
+from ..system.inputs import BlockInputs
+from ..system.term import PinSprings, Potential
+from .kind import BASE_YOUNG, BodyKind
+from .model import Model
+from .pins import nodal_part_shares, pin_strength
+from .solid import MIN_SETTLE_SCALE
+
+# 1/s. Pieces deform at about this angular frequency, whatever their size and density. A step of 10 ms in which a piece
+# stops from 5 m/s deforms it by 5e-6 m. Higher frequencies gain nothing and lose digits.
+_FREQUENCY = 1e4
+# Directions in which a piece is thinner than this fraction of its length count as this thick, so that four nodes span
+# a volume. The moments of inertia change by 1e-4 of the largest one.
+_MIN_EXTENT_RATIO = 0.01
+# Pins that lie within this fraction of a piece's size of a line or a point are a hinge; others hold it completely.
+_HINGE_TOLERANCE = 1e-3
+# Corners of a regular tetrahedron whose covariance is the identity.
+_CORNERS = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]])
+
+
+@dataclass(frozen=True)
+class RigidBinding:
+    """Nodes of rigid pieces that follow the best rigid motion of vertices of their piece.
+
+    rest: (p, 3) m, of the nodes.  vertices: of each piece.  nodes: of each piece, among the p nodes.
+    surface: (v, 3) m, at rest.
+    """
+
+    rest: Array
+    vertices: tuple[Index, ...]
+    nodes: tuple[Index, ...]
+    surface: Array
+
+    @property
+    def offsets(self) -> Array:
+        origins = np.empty_like(self.rest)
+        for vertices, nodes in zip(self.vertices, self.nodes, strict=True):
+            origins[nodes] = self.surface[vertices].mean(axis=0)
+        return self.rest - origins
+
+    def __call__(self, surface: Array) -> Array:
+        turns, origins = self.local_frames(surface)
+        return np.asarray((turns @ self.offsets[:, :, None])[:, :, 0] + origins)
+
+    def local_frames(self, surface: Array) -> tuple[Array, Array]:
+        turns, origins = np.empty((len(self.rest), 3, 3)), np.empty_like(self.rest)
+        fits = fit_rigid_motions([(self.surface[vertices], surface[vertices]) for vertices in self.vertices])
+        for vertices, nodes, (rotation, shift) in zip(self.vertices, self.nodes, fits, strict=True):
+            turns[nodes] = rotation
+            origins[nodes] = self.surface[vertices].mean(axis=0) @ rotation.T + shift
+        return turns, origins
+
+
+@dataclass(frozen=True)
+class RigidSkin:
+    """Skin of pieces that move rigidly with the four nodes of each.
+
+    rest: (n, 3) m, of the nodes.  surface: (v, 3) m.  pieces: (v,) piece of each vertex, -1 for none.
+    """
+
+    rest: Array
+    surface: Array
+    pieces: Index
+
+    def __call__(self, nodes: Array, animated: Array) -> Array:
+        moved = animated.copy()
+        quads = zip(self.rest.reshape(-1, 4, 3), nodes.reshape(-1, 4, 3), strict=True)
+        for piece, (rotation, shift) in enumerate(fit_rigid_motions(list(quads))):
+            own = self.pieces == piece
+            moved[own] = self.surface[own] @ rotation.T + shift
+        return moved
+
+    def node_operator(self) -> tuple[csr_matrix, Array]:
+        own = np.flatnonzero(self.pieces >= 0)
+        nodes, weights = self._weights(self.surface[own], self.pieces[own])
+        shape = (len(self.surface), len(self.rest))
+        return csr_matrix((weights.ravel(), (own.repeat(4), nodes.ravel())), shape=shape), (self.pieces < 0).astype(
+            float
+        )
+
+    def weights_for_points(self, points: Array) -> tuple[Index, Array]:
+        own = np.flatnonzero(self.pieces >= 0)
+        return self._weights(points, self.pieces[own[cKDTree(self.surface[own]).query(points)[1]]])
+
+    def _weights(self, points: Array, pieces: Index) -> tuple[Index, Array]:
+        nodes = 4 * pieces[:, None] + np.arange(4)
+        return nodes, barycentric_coordinates(points, self.rest[nodes])
+
+
+@dataclass(frozen=True)
+class HingePins(PinSprings):
+    """Springs from pinned vertices of rigid pieces to their pins, which leave the pieces free to turn about them.
+
+    operator: (c, n) from the nodes to the pinned vertices.  point_stiffness: (c,) N/m.
+    """
+
+    operator: csr_matrix | None = None
+    point_stiffness: Array | None = None
+
+    def energy_for(self, inputs: BlockInputs, history: BlockHistory) -> Attachments:
+        assert self.operator is not None
+        targets = np.zeros((self.operator.shape[1], 3))
+        targets[self.nodes] = inputs.end[self.pin_indices]
+        return self._attachments(targets)
+
+    def rest_energy(self, rest: Array) -> Attachments:
+        return self._attachments(rest)
+
+    def _attachments(self, targets: Array) -> Attachments:
+        assert self.operator is not None
+        assert self.point_stiffness is not None
+        return Attachments(self.operator, self.point_stiffness, targets)
+
+
+def tetrahedron_of(properties: MassProperties) -> Array:
+    """Return four points (4, 3) m whose equal masses have the centre and the covariance of a body."""
+    values, axes = np.linalg.eigh(properties.covariance)
+    widths = np.sqrt(np.maximum(values, _MIN_EXTENT_RATIO**2 * values[-1]))
+    return np.asarray(properties.centre + _CORNERS @ ((axes * widths) @ axes.T))
+
+
+class RigidKind(BodyKind):
+    """Kind whose pieces keep their shape."""
+
+    name = "RIGID"
+    number = 5
+    label = "Rigid"
+    description = "Keep the shape of each piece, which falls, swings and collides: chains, props, armour"
+    has_physical_bounce = True
+    has_stiffness = False
+
+    @staticmethod
+    def sections(settings: Settings) -> tuple[str, ...]:
+        return ("thin",)
+
+    @staticmethod
+    def check(body: Body) -> None:
+        check_vertices(body.surface)
+        if not len(body.surface.triangles):
+            raise MeshError(f"{body.name}: a rigid body needs faces. Add faces, or choose Rope or Springs.")
+
+    @staticmethod
+    def build(body: Body) -> Model:
+        pieces = _pieces(body)
+        count = int(pieces.max()) + 1
+        settings, vertices = body.settings, body.surface.vertices
+        found = _mass_properties(body, pieces, count)
+        rest = np.concatenate([tetrahedron_of(one) for one in found])
+        tets = np.arange(4 * count).reshape(-1, 4)
+        volumes = np.array([one.volume for one in found])
+        skin = RigidSkin(rest, vertices, pieces)
+        # The modulus of each piece is that of its frequency, as a factor on its volume.
+        sizes = np.array([np.ptp(vertices[pieces == k], axis=0).max() for k in range(count)])
+        moduli = settings.density * (_FREQUENCY * sizes) ** 2
+        material = ElasticMaterial(BASE_YOUNG, 0.0, settings.density)
+        elastic = Potential(TetElasticity(rest, tets, volumes * moduli / BASE_YOUNG, StableNeoHookean(material)))
+        pins = _Pins.of(body, pieces, skin, settings.density * volumes * _FREQUENCY**2)
+
+        def at_nodes(values: Array | None) -> Array | None:
+            """Return the mean of painted weights (v,) over each piece, at its nodes."""
+            if values is None:
+                return None
+            own = pieces >= 0
+            sums = np.bincount(pieces[own], np.clip(values, 0.0, 1.0)[own], count)
+            return (sums / np.bincount(pieces[own], minlength=count)).repeat(4)
+
+        pace = at_nodes(body.settle_map)
+        block = BodyDiscretization(
+            body.name, rest, (settings.density * volumes / 4.0).repeat(4), (tets,), (elastic, *pins.terms),
+            pins.nodes, pins.stiffness, None if pace is None else np.maximum(pace, MIN_SETTLE_SCALE),
+            is_net=pins.is_hinged.repeat(4), is_rigid=True, part_shares=nodal_part_shares(body, at_nodes),
+        )  # fmt: skip
+        every = tuple(np.flatnonzero(pieces == k) for k in range(count))
+        all_nodes = RigidBinding(rest, every, tuple(np.arange(4) + 4 * k for k in range(count)), vertices)
+        return Model(block, skin, pins.binding(rest, vertices), all_nodes, pieces=pieces)
+
+
+def _pieces(body: Body) -> Index:
+    """Return the piece (v,) of each vertex; -1 for one without a face."""
+    triangles = body.surface.triangles
+    edges = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]]])
+    return label_components(weld_vertices(body.surface.vertices)[1], edges, body.seams)[1]
+
+
+def _mass_properties(body: Body, pieces: Index, count: int) -> list[MassProperties]:
+    """Return the mass properties of each piece. Raises MeshError for a piece without mass."""
+    first, label = weld_vertices(body.surface.vertices)
+    triangles = first[label][body.surface.triangles]
+    is_proper = np.diff(np.sort(triangles, axis=1), axis=1).all(axis=1)
+    triangles = triangles[is_proper]
+    piece = pieces[triangles[:, 0]]
+    found = [
+        mass_properties(body.surface.vertices, triangles[piece == k], 1e-3 * body.settings.thickness)
+        for k in range(count)
+    ]
+    if any(one.volume <= 0.0 for one in found):
+        raise MeshError(f"{body.name}: a piece has neither volume nor area. Delete its vertices, or give it faces.")
+    return found
+
+
+@dataclass(frozen=True)
+class _Pins:
+    """Pins of rigid pieces.
+
+    nodes: (p,) pinned nodes.  stiffness: (p,) N/m, infinite for pieces that their pins hold completely.
+    terms: of the other pieces.  is_hinged: (k,) whether the pins of each piece leave it free to move.
+    vertices: pinned vertices of each pinned piece.
+    """
+
+    nodes: Index
+    stiffness: Array
+    terms: tuple[HingePins, ...]
+    is_hinged: Mask
+    vertices: tuple[Index, ...]
+
+    @staticmethod
+    def of(body: Body, pieces: Index, skin: RigidSkin, stiffness_by_piece: Array) -> _Pins:
+        """Return the pins of a body. stiffness_by_piece: (k,) N/m, of hinges."""
+        points = body.surface.vertices
+        areas = np.zeros(len(points))
+        triangles = body.surface.triangles
+        np.add.at(areas, triangles.ravel(), (triangle_areas(points, triangles) / 3.0).repeat(3))
+        count = int(pieces.max()) + 1
+        is_hinged, stiff, vertices, held = np.zeros(count, dtype=bool), np.zeros(len(points)), [], []
+        for k in range(count):
+            own = np.flatnonzero(pieces == k)
+            pinned = own[body.pins[own] > 0.0]
+            if not len(pinned):
+                continue
+            size = float(np.ptp(points[own], axis=0).max())
+            hard = pinned[body.pins[pinned] >= HARD_PIN_WEIGHT]
+            if _width(points[hard]) > _HINGE_TOLERANCE * size:
+                held.append((4 * k + np.arange(4), np.inf))
+                vertices.append(hard)
+                continue
+            is_hinged[k] = True
+            weights = body.pins[pinned]
+            shares = areas[pinned] / max(float(areas[own].sum()), 1e-300)
+            soft = pin_strength(weights) * BASE_YOUNG * size * shares
+            stiff[pinned] = np.where(weights >= HARD_PIN_WEIGHT, stiffness_by_piece[k], soft)
+            held.append((4 * k + np.arange(4), 1.0))
+            vertices.append(pinned)
+        if not held:
+            return _Pins(np.zeros(0, dtype=np.int64), np.zeros(0), (), is_hinged, ())
+        nodes = np.concatenate([one for one, _ in held])
+        stiffness = np.repeat([value for _, value in held], 4)
+        terms: tuple[HingePins, ...] = ()
+        if is_hinged.any():
+            soft_pins, rows = np.flatnonzero(np.isfinite(stiffness)), np.flatnonzero(stiff)
+            operator = skin.node_operator()[0][rows].tocsr()
+            terms = (HingePins(nodes[soft_pins], stiffness[soft_pins], soft_pins, operator, stiff[rows]),)
+        return _Pins(nodes, stiffness, terms, is_hinged, tuple(vertices))
+
+    def binding(self, rest: Array, surface: Array) -> RigidBinding:
+        """Return the binding of the pinned nodes to the pinned vertices of their pieces."""
+        quads = tuple(np.arange(4) + 4 * k for k in range(len(self.vertices)))
+        return RigidBinding(rest[self.nodes], self.vertices, quads, surface)
+
+
+def _width(points: Array) -> float:
+    """Return the distance of points (p, 3) m from a line through them, as a root mean square; 0 for fewer than 3."""
+    if len(points) < 3:
+        return 0.0
+    return float(np.linalg.svd(points - points.mean(axis=0), compute_uv=False)[1] / np.sqrt(len(points)))
