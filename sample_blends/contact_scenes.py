@@ -1,4 +1,4 @@
-"""Sample scenes of contact for build.py: a fall on stairs, a stack, the belly of a runner, ears on a head."""
+"""Sample scenes of contact for build.py: a fall on stairs, a stack, a chain, the belly of a runner, ears on a head."""
 
 from __future__ import annotations
 
@@ -127,6 +127,36 @@ def stack() -> None:
             friction=0.7,
         )  # fmt: skip
     group_objects(cushions)
+
+
+def chain() -> None:
+    """Build chain.blend: a chain of rigid rings hangs from a hook that moves to the side."""
+    scene = new_scene(120)
+    stage(scene, (1.5, -2.0, 0.9), (0.0, 0.0, 0.75), 50)
+    steel = material("Steel", (0.35, 0.36, 0.38), Metallic=1.0, Roughness=0.3)
+    rings, count, radius, pitch = [], 7, 0.06, 0.085
+    for number in range(count):
+        bpy.ops.mesh.primitive_torus_add(
+            major_segments=20, minor_segments=10, major_radius=radius, minor_radius=0.25 * radius,
+            location=(0.0, 0.0, 1.1 - number * pitch), rotation=(0.5 * math.pi, 0.0, 0.5 * math.pi * (number % 2)),
+        )  # fmt: skip
+        rings.append(bpy.context.object)
+    for ring in rings:
+        ring.select_set(True)
+    bpy.context.view_layer.objects.active = rings[0]
+    bpy.ops.object.join()
+    obj = bpy.context.object
+    obj.name = "Chain"
+    bpy.ops.object.transform_apply(location=True, rotation=True, scale=True)
+    obj.data.materials.clear()
+    obj.data.materials.append(steel)
+    smooth(obj)
+    # The whole first ring is pinned.
+    size = len(obj.data.vertices) // count
+    add_vertex_group(obj, "Pin", (np.arange(len(obj.data.vertices)) < size).astype(float))
+    still = Vector((0.0, 0.0, 0.0))
+    key(obj, "location", {1: still, 10: still, 22: Vector((0.2, 0.0, 0.0))})
+    simulate(obj, kind="RIGID", touch_self=True, density=7800.0, substeps=2)
 
 
 def group_objects(objects: list[bpy.types.Object]) -> None:
@@ -310,4 +340,6 @@ def runner() -> None:
     )  # fmt: skip
 
 
-SCENES: dict[str, Callable[[], None]] = {"stairs": stairs, "stack": stack, "ears": ears, "runner": runner}
+SCENES: dict[str, Callable[[], None]] = {
+    "stairs": stairs, "stack": stack, "ears": ears, "runner": runner, "chain": chain,
+}  # fmt: skip

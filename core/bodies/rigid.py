@@ -2,8 +2,8 @@
 
 A rigid body has the motion of four equal masses at the corners of a regular tetrahedron, which the square root of its
 covariance deforms: its mass, centre of mass and inertia tensor are reproduced. Each piece is such a tetrahedron, of a
-material so stiff that it hardly deforms (Lan et al., *Affine Body Dynamics: Fast, Stable and Intersection-Free Simulation of
-Stiff Materials*, 2022). Its surface moves rigidly with it.
+material so stiff that it hardly deforms. Its surface moves rigidly with it. (Lan et al., *Affine Body Dynamics: Fast,
+Stable and Intersection-Free Simulation of Stiff Materials*, 2022.)
 See docs/decisions/0082-simulate-rigid-pieces-as-one-tetrahedron.md.
 """
 

@@ -34,7 +34,13 @@ def unpinned_vertices(obj: bpy.types.Object) -> np.ndarray:
         ("stairs", 70, 12),
         *(
             pytest.param(*one, marks=pytest.mark.slow)
-            for one in (("stack", 30, 14), ("ears", 60, 20), ("runner", 32, 17), ("membrane", 24, 12))
+            for one in (
+                ("stack", 30, 14),
+                ("ears", 60, 20),
+                ("runner", 32, 17),
+                ("membrane", 24, 12),
+                ("chain", 24, 12),
+            )
         ),
     ],
 )
