@@ -37,7 +37,9 @@ def live(load: Load) -> Iterator[ModuleType]:
     module.uninstall()
 
 
-@pytest.fixture(params=[*list(SAMPLE_BY_KIND)[:-1], pytest.param("SHELL", marks=pytest.mark.slow)])
+@pytest.fixture(
+    params=[pytest.param(name, marks=pytest.mark.slow if name in ("RIGID", "SHELL") else ()) for name in SAMPLE_BY_KIND]
+)
 def thing(request: pytest.FixtureRequest, tmp_path: Path) -> bpy.types.Object:
     """Return a simulated object of the requested kind."""
     new_scene()
