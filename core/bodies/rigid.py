@@ -197,6 +197,7 @@ class RigidKind(BodyKind):
             body.name, rest, (settings.density * volumes / 4.0).repeat(4), (tets,), (elastic, *pins.terms),
             pins.nodes, pins.stiffness, None if pace is None else np.maximum(pace, MIN_SETTLE_SCALE),
             is_net=pins.is_hinged.repeat(4), is_rigid=True, part_shares=nodal_part_shares(body, at_nodes),
+            ray_origin_weights=at_nodes(body.centre_map), damping_scale=at_nodes(body.damping_map),
         )  # fmt: skip
         every = tuple(np.flatnonzero(pieces == k) for k in range(count))
         all_nodes = RigidBinding(rest, every, tuple(np.arange(4) + 4 * k for k in range(count)), vertices)
