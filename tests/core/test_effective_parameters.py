@@ -97,8 +97,9 @@ def hidden_or_ineffective(what: type[BodyKind], damping: str, names: list[str], 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damping", MODELS)
-@pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
+@pytest.mark.parametrize("what", [one for one in KINDS if one.has_stiffness], ids=lambda one: one.name)
 def test_shown_parameters_change_bakes(what: type[BodyKind], damping: str) -> None:
+    """Rigid bodies are left out: pins hold this ball completely, and it has no deformation to damp."""
     assert not hidden_or_ineffective(what, damping, NAMES)
 
 
