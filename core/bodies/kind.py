@@ -24,7 +24,7 @@ class BodyKind:
     supports_muscles: whether its edges can be muscles.
     moves_out: whether Move Out can move its parts out of colliders.
     supports_links: whether it can be linked, and can collide with itself and with other bodies.
-    has_stiffness: whether Stiffness, Sag and Start at Rest affect it; otherwise its stiffness is fixed.
+    has_stiffness: whether Stiffness and Sag affect it; otherwise its stiffness is fixed.
     """
 
     name: ClassVar[str]
