@@ -6,6 +6,7 @@ import html
 import os
 import re
 import runpy
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
@@ -39,15 +40,19 @@ def manual(load: Callable[[str], ModuleType], pages: Path, monkeypatch: pytest.M
 
     def forget() -> None:
         module.has_manual.cache_clear()
-        module.panel_address.cache_clear()
+        module.panel_page.cache_clear()
 
+    module.unregister()
     monkeypatch.setattr(module, "FOLDER", pages)
+    # No browser of this machine counts.
+    monkeypatch.setattr(module, "SNAP_FOLDER", pages / "snap")
     forget()
     module.register()
     yield module
     module.unregister()
     monkeypatch.undo()
     forget()
+    module.register()
 
 
 def names_of_addon(package: str) -> set[str]:
@@ -126,10 +131,68 @@ def test_blender_finds_pages_in_map(manual: ModuleType, monkeypatch: pytest.Monk
     assert all(address.startswith("file:///") and " " not in address for address in opened)
 
 
-def test_each_panel_has_help(manual: ModuleType, load: Callable[[str], ModuleType]) -> None:
+def test_each_panel_has_help(
+    manual: ModuleType, load: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
     panels = load("dampsim_addon.ui.panels").PANELS
-    assert all(opened_anchor(manual.panel_address(panel.__name__))[0].is_file() for panel in panels)
+    for panel in panels:
+        assert bpy.ops.dampsim.help("EXEC_DEFAULT", panel=panel.__name__) == {"FINISHED"}
+    assert len(opened) == len(panels)
+    assert all(opened_anchor(address)[0].is_file() for address in opened)
     assert all(hasattr(panel, "draw_header_preset") for panel in panels)
+
+
+@pytest.fixture
+def snap_browser(manual: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a home folder whose browser comes from the Snap Store; the manual is in a hidden folder of it."""
+    home = tmp_path / "home"
+    hidden = home / ".config" / "manual"
+    shutil.copytree(manual.FOLDER, hidden)
+    browser = tmp_path / "snap" / "firefox"
+    browser.parent.mkdir()
+    browser.touch()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(manual, "SNAP_FOLDER", browser.parent)
+    monkeypatch.setattr(manual, "FOLDER", hidden)
+    return home
+
+
+def test_snap_browser_gets_a_copy(manual: ModuleType, snap_browser: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pages that help and Online Manual open are in a visible folder, also after an update of the manual."""
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    (manual.FOLDER / "index.html").write_text("an older version", encoding="utf-8")
+    for content in ("an older version", "a newer version"):
+        (manual.FOLDER / "index.html").write_text(content, encoding="utf-8")
+        assert bpy.ops.dampsim.help("EXEC_DEFAULT", panel="DAMPSIM_PT_bake") == {"FINISHED"}
+        assert (snap_browser / "DampSim Manual" / "index.html").read_text(encoding="utf-8") == content
+    assert bpy.ops.wm.doc_view_manual(doc_id="dampsim.retime") == {"FINISHED"}
+    places = [opened_anchor(address)[0].relative_to(snap_browser).parts for address in opened]
+    assert [(one[0], one[-1]) for one in places] == [
+        ("DampSim Manual", "panels.html"), ("DampSim Manual", "panels.html"), ("DampSim Manual", "retime-a-bake.html"),
+    ]  # fmt: skip
+
+
+def test_uncopied_manual_is_reported(manual: ModuleType, snap_browser: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webbrowser.open", pytest.fail)
+    (snap_browser / "DampSim Manual").write_text("a file", encoding="utf-8")
+    with pytest.raises(RuntimeError, match=r"Manual: .*/DampSim Manual cannot be written \(.*Make that folder"):
+        bpy.ops.dampsim.help("EXEC_DEFAULT", panel="DAMPSIM_PT_bake")
+
+
+def test_only_hidden_folders_are_copied(
+    manual: ModuleType, snap_browser: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A browser of the Snap Store reads a visible folder of the home, and other browsers read every folder."""
+    assert manual.is_out_of_reach()
+    monkeypatch.setattr(manual, "FOLDER", snap_browser / "Blender" / ".add-ons" / "manual")
+    assert not manual.is_out_of_reach()
+    monkeypatch.setattr(manual, "FOLDER", Path("/opt/manual"))
+    assert manual.is_out_of_reach()
+    monkeypatch.setattr(manual, "SNAP_FOLDER", snap_browser / "no snaps")
+    assert not manual.is_out_of_reach()
 
 
 def test_checkout_without_manual_has_no_help(
@@ -138,18 +201,21 @@ def test_checkout_without_manual_has_no_help(
     manual.unregister()
     monkeypatch.setattr(manual, "FOLDER", tmp_path)
     manual.has_manual.cache_clear()
-    manual.panel_address.cache_clear()
+    manual.panel_page.cache_clear()
     count = len(bpy.utils._manual_map)
     manual.register()
     assert len(bpy.utils._manual_map) == count
-    assert manual.panel_address("DAMPSIM_PT_main") == ""
+    assert manual.panel_page("DAMPSIM_PT_main") == ""
 
 
 def test_published_site_replaces_pages(manual: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manual, "ADDRESS", "https://example.org/")
-    manual.panel_address.cache_clear()
-    assert manual.panel_address("DAMPSIM_PT_bake") == "https://example.org/reference/panels/#bake"
-    assert manual.panel_address("DAMPSIM_PT_setup") == "https://example.org/how-to/copy-a-setup/"
+    manual.panel_page.cache_clear()
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    for panel in ("DAMPSIM_PT_bake", "DAMPSIM_PT_setup"):
+        assert bpy.ops.dampsim.help("EXEC_DEFAULT", panel=panel) == {"FINISHED"}
+    assert opened == ["https://example.org/reference/panels/#bake", "https://example.org/how-to/copy-a-setup/"]
 
 
 def test_links_lead_to_files(pages: Path) -> None:

@@ -1,7 +1,7 @@
 """The tutorials, followed step by step: each instruction of a page has an action here, and its promises hold.
 
 Live is played by stepping through the frames, as playback does. In Blender's window, tests/window/first_minute.py and
-contact.py follow the first minute, and tutorials.py the belly; here the pages and those clicks are compared.
+contact.py follow the first minute, and tutorials.py the other pages; here the pages and those clicks are compared.
 """
 
 from __future__ import annotations
@@ -382,17 +382,19 @@ def test_window_follows_first_minute() -> None:
         assert [click for click in clicks if click != "add" and BUTTONS[click] not in told] == [], name
 
 
-def test_window_follows_bouncing_belly() -> None:
-    """The window test of the belly clicks a button that the page says to press, and types a dial of its table."""
-    page = (ROOT / "docs" / "tutorials" / "bouncing-belly.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["bouncing-belly", "tail-that-rests-on-a-frame"])
+def test_window_clicks_each_button(name: str) -> None:
+    """The window test clicks all buttons that a page says to press, and types each dial of its table."""
+    page = (ROOT / "docs" / "tutorials" / f"{name}.md").read_text(encoding="utf-8")
     source = (ROOT / "tests" / "window" / "tutorials.py").read_text(encoding="utf-8")
-    for said, done in (
-        (r"\bPress \*(\w+)\*", r'click\("(\w+)\('),
-        (r"(?m)^\| \*(\w+)\* 12 ", r'set_dial\(obj, "(\w+)", 12.0\)'),
-    ):
-        names = set(re.findall(done, source))
-        assert names
-        assert names <= {word.lower() for word in re.findall(said, page)}
+    buttons = {word.lower() for word in re.findall(r"\b[Pp]ress\s+\*(\w+)\*", page)}
+    assert {"add", "calibrate", "bake"} <= buttons
+    assert buttons | {"clear"} <= set(re.findall(r'click\("(\w+)\(', source))
+    rows = re.findall(r"(?m)^\| \*([\w-]+)\* ([\d.]+) \|", page)
+    typed = re.findall(r'(?<!\w)\("(\w+)", ([\d.]+)\)', source)
+    assert {(dial.lower().replace("-", "_"), float(value)) for dial, value in rows} == (
+        {(dial, float(value)) for dial, value in typed} if rows else set()
+    )
 
 
 def test_instructions_are_found_in_page() -> None:

@@ -84,8 +84,9 @@ def _is_at(command: str, place: tuple[float, float], copy: str = _COMMAND) -> Ge
     bpy.context.window_manager.clipboard = ""
     shell("xdotool", "key", copy)
     yield 0.05
-    start = "bpy.ops.dampsim." if copy == _COMMAND else ".dampsim."
-    return f"{start}{command}" in bpy.context.window_manager.clipboard
+    # Properties of DampSim, and of the scene.
+    starts = ("bpy.ops.dampsim.",) if copy == _COMMAND else (".dampsim.", "].")
+    return any(f"{start}{command}" in bpy.context.window_manager.clipboard for start in starts)
 
 
 def lower_edge(command: str, across: float = 0.5) -> Generator[float, None, float]:

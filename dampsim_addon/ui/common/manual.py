@@ -7,21 +7,28 @@ The zip contains the manual (tools/manual.py), whose pages are opened as local f
 from __future__ import annotations
 
 import functools
+import shutil
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import bpy
-from bpy.types import UILayout
+from bpy.props import StringProperty
+from bpy.types import Context, Event, Operator, UILayout
 
 from ....core import COLLIDER_PARAMETERS, PARAMETERS
+from ...translations import report, translate
 
 # Address of the published site, with a slash at its end. While it is empty, the pages in the zip are opened.
 ADDRESS = ""
 FOLDER = Path(__file__).parents[3] / "manual"
+# Browsers from Ubuntu's Snap Store, and the folder that contains those that are installed.
+SNAP_BROWSERS = ("brave", "chromium", "firefox", "opera", "vivaldi")
+SNAP_FOLDER = Path("/snap/bin")
 # Pages with their anchors, and patterns of the names of panels, operators and properties, as in Blender's manual map,
 # but without "bpy.". The first match counts. Parameters are not listed: they lead to the page of parameters.
 PAGES = {
+    "reference/panels": ("ops.dampsim.help",),
     "reference/panels#several-selected-objects": ("types.windowmanager.dampsim_all_selected",),
     "reference/panels#simulated-objects": (
         "ops.dampsim.preset*",
@@ -208,26 +215,73 @@ def page_address(page: str) -> str:
     return f"{name}{anchor and '/'}{anchor}.html"
 
 
+def copied_folder() -> Path:
+    """Return the visible folder for a copy of the manual."""
+    return Path.home() / "DampSim Manual"
+
+
+def is_out_of_reach() -> bool:
+    """Return whether the browser may not read FOLDER: those of the Snap Store read visible folders of the home only."""
+    if ADDRESS or not any((SNAP_FOLDER / name).exists() for name in SNAP_BROWSERS):
+        return False
+    home = Path.home()
+    return not FOLDER.is_relative_to(home) or FOLDER.relative_to(home).parts[0].startswith(".")
+
+
 def manual_map() -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return the common part of the addresses, and the rest by the name of a property or operator, for Blender."""
-    return ADDRESS or f"{FOLDER.as_uri()}/", tuple((f"bpy.{name}", page_address(page)) for name, page in page_names())
+    folder = copied_folder() if is_out_of_reach() and copied_folder().is_dir() else FOLDER
+    return ADDRESS or f"{folder.as_uri()}/", tuple((f"bpy.{name}", page_address(page)) for name, page in page_names())
 
 
 @functools.cache
-def panel_address(panel: str) -> str:
-    """Return the address of the page of a panel; "" if there is no manual. panel: name of its class."""
-    start, rows = manual_map()
-    found = (end for name, end in rows if has_manual() and fnmatchcase(f"bpy.types.{panel.lower()}", name))
-    return next((start + end for end in found), "")
+def panel_page(panel: str) -> str:
+    """Return the address of the page of a panel, without the common part; "" if there is no manual.
+
+    panel: name of its class.
+    """
+    if not has_manual():
+        return ""
+    return next((end for name, end in manual_map()[1] if fnmatchcase(f"bpy.types.{panel.lower()}", name)), "")
+
+
+class DAMPSIM_OT_help(Operator):
+    """Open the page of this panel in the manual"""
+
+    bl_idname = "dampsim.help"
+    bl_label = "Help"
+    bl_options = {"INTERNAL"}
+
+    panel: StringProperty(options={"HIDDEN", "SKIP_SAVE"})
+
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        if not is_out_of_reach() or copied_folder().is_dir():
+            return self.execute(context)
+        message = f"Your browser cannot read the add-on's folder. Copy the manual to {copied_folder()}?"
+        return context.window_manager.invoke_confirm(
+            self, event, title="Copy Manual", message=translate(message), confirm_text="Copy"
+        )
+
+    def execute(self, context: Context) -> set[str]:
+        if is_out_of_reach():
+            # A new version replaces the pages of an older one.
+            try:
+                shutil.copytree(FOLDER, copied_folder(), dirs_exist_ok=True)
+            except OSError as error:
+                reason = f"{copied_folder()} cannot be written ({error.strerror})"
+                report(self, {"ERROR"}, f"Manual: {reason}. Make that folder writable")
+                return {"CANCELLED"}
+        return bpy.ops.wm.url_open(url=manual_map()[0] + panel_page(self.panel))
 
 
 def draw_help(layout: UILayout, panel: str) -> None:
     """Draw the button that opens the page of a panel. panel: name of its class."""
-    if address := panel_address(panel):
-        layout.operator("wm.url_open", text="", icon="HELP", emboss=False).url = address
+    if panel_page(panel):
+        layout.operator(DAMPSIM_OT_help.bl_idname, text="", icon="HELP", emboss=False).panel = panel
 
 
 def register() -> None:
+    bpy.utils.register_class(DAMPSIM_OT_help)
     if has_manual():
         bpy.utils.register_manual_map(manual_map)
 
@@ -235,3 +289,4 @@ def register() -> None:
 def unregister() -> None:
     if has_manual():
         bpy.utils.unregister_manual_map(manual_map)
+    bpy.utils.unregister_class(DAMPSIM_OT_help)
