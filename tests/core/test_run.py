@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import itertools
+import re
 import runpy
 import subprocess
 import sys
@@ -122,6 +124,16 @@ def test_slices_contain_each_slow_test_once(tmp_path: Path) -> None:
         found += [line for line in shown.splitlines() if "::" in line]
     assert len(found) == 10 + 4
     assert len(set(found)) == 10 + 1
+
+
+def test_ci_runs_each_mark() -> None:
+    """Tests of every combination of marks run in a stage of CI; those of Blender's versions run in two Blenders."""
+    lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    chosen = [found.strip('"') for line in lines for found in re.findall(r' -m ("[^"]+"|versions)', line)]
+    assert len(chosen) == 5
+    for slow, versions, kernel in itertools.product((False, True), repeat=3):
+        marks = {"slow": slow, "versions": versions, "kernel": kernel}
+        assert sum(bool(eval(one, {}, marks)) for one in chosen) >= 1 + versions, marks
 
 
 def test_slice_depends_on_commit(runner: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
