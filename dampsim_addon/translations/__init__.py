@@ -10,7 +10,8 @@ from .catalogue import FOLDER, Catalogue, languages, plain_texts, read_catalogue
 
 # Context of properties whose labels Blender itself uses with other meanings, such as Hold, Solid and Green.
 CONTEXT = "DampSim"
-# Contexts in which Blender looks up a text: buttons of operators, these properties, and all others.
+PACKAGE = __name__.rpartition(".")[0]
+# Contexts in which Blender looks up a text: dialogs of operators, labels of this add-on, and all others.
 _CONTEXTS = ("*", "Operator", CONTEXT)
 
 
@@ -42,6 +43,11 @@ def report(operator: bpy.types.Operator, kind: set[str], message: str) -> None:
 
 
 def register() -> None:
+    # Blender's own translation of a label in the usual contexts would win, but messages name the buttons by ours.
+    for base in (bpy.types.Operator, bpy.types.Panel, bpy.types.Menu):
+        for cls in base.__subclasses__():
+            if cls.__module__.startswith(f"{PACKAGE}."):
+                cls.bl_translation_context = CONTEXT
     # The templates are compiled when a text of their language is composed first.
     texts = {
         language: {

@@ -101,6 +101,18 @@ def language() -> Iterator[Callable[[str], None]]:
     view.language = before
 
 
+def test_labels_have_context_of_addon(load: Load) -> None:
+    """Blender's own translations of labels such as Clear differ from those by which messages name the buttons."""
+    module = load("dampsim_addon.translations")
+    found = 0
+    for base in (bpy.types.Operator, bpy.types.Panel, bpy.types.Menu):
+        for cls in base.__subclasses__():
+            if cls.__module__.startswith(f"{module.PACKAGE}.") and cls.is_registered:
+                assert cls.bl_rna.translation_context == module.CONTEXT, cls
+                found += 1
+    assert found > 80
+
+
 @pytest.mark.skipif(bool(os.environ.get("DAMPSIM_INSTALLED")), reason="the tool reads the checkout")
 def test_catalogues_match_texts(load: Load) -> None:
     tool = load_tool()
