@@ -258,20 +258,22 @@ class DAMPSIM_OT_help(Operator):
         if not is_out_of_reach() or copied_folder().is_dir():
             return self.execute(context)
         message = f"Your browser cannot read the add-on's folder. Copy the manual to {copied_folder()}?"
-        return context.window_manager.invoke_confirm(
+        asked = context.window_manager.invoke_confirm(
             self, event, title="Copy Manual", message=translate(message), confirm_text="Copy"
         )
+        return set(asked)
 
     def execute(self, context: Context) -> set[str]:
         if is_out_of_reach():
             # A new version replaces the pages of an older one.
             try:
                 shutil.copytree(FOLDER, copied_folder(), dirs_exist_ok=True)
-            except OSError as error:
-                reason = f"{copied_folder()} cannot be written ({error.strerror})"
-                report(self, {"ERROR"}, f"Manual: {reason}. Make that folder writable")
+            except OSError:
+                message = f"Manual: {copied_folder()} cannot be written. Make it writable, or free some space"
+                report(self, {"ERROR"}, message)
                 return {"CANCELLED"}
-        return bpy.ops.wm.url_open(url=manual_map()[0] + panel_page(self.panel))
+        bpy.ops.wm.url_open(url=manual_map()[0] + panel_page(self.panel))
+        return {"FINISHED"}
 
 
 def draw_help(layout: UILayout, panel: str) -> None:
