@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import runpy
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import bpy
 import numpy as np
 import pytest
 
 # Blender itself has no Pillow.
 Image = pytest.importorskip("PIL.Image")
+Load = Callable[[str], ModuleType]
 ROOT = Path(__file__).resolve().parents[2]
 CLIPS = ROOT / "docs" / "images" / "clips"
+# Pages about files, commands, times and lists.
+NOTHING_MOVES = {
+    "bake-to-a-file", "bake-without-a-window", "copy-a-setup", "install", "limits", "rebake-a-range", "resume-a-bake",
+    "retime-a-bake", "run-a-farm", "speed", "troubleshooting", "use-maps-in-materials",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +48,27 @@ def test_every_clip_is_shown() -> None:
     assert [path.name for path in sorted(CLIPS.glob("*.webp")) if f"images/clips/{path.name}" not in pages] == []
 
 
-def test_every_dial_has_a_clip(tool: dict[str, Any]) -> None:
-    assert {"settle", "bounce", "follow_through", "sag"} <= set(tool["CLIPS"])
+def test_every_dial_has_a_clip(tool: dict[str, Any], load: Load) -> None:
+    assert {*load("core.scene.part").PART_DIALS, "sag"} <= set(tool["CLIPS"])
+
+
+def test_every_kind_has_a_clip(tool: dict[str, Any], load: Load) -> None:
+    """The kinds of the registry are simulated in the samples that the clips show."""
+    kinds = set[str]()
+    for clip in tool["CLIPS"].values():
+        if isinstance(clip.scene, str):
+            bpy.ops.wm.open_mainfile(filepath=str(ROOT / "sample_blends" / f"{clip.scene}.blend"))
+            meshes = [obj for obj in bpy.context.scene.objects if obj.type == "MESH" and obj.dampsim.enabled]
+            assert meshes, clip.scene
+            kinds |= {obj.dampsim.kind for obj in meshes}
+    assert kinds == {kind.name for kind in load("core").KINDS}
+
+
+def test_every_guide_shows_a_clip() -> None:
+    """How-to guides and explanations show a clip, unless their subject does not move."""
+    pages = [*(ROOT / "docs" / "how-to").glob("*.md"), *(ROOT / "docs" / "explanation").glob("*.md")]
+    without = {page.stem for page in pages if "/images/clips/" not in page.read_text(encoding="utf-8")}
+    assert without == NOTHING_MOVES
 
 
 def test_number_chooses_one_clip(tool: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

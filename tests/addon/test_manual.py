@@ -178,7 +178,7 @@ def test_snap_browser_gets_a_copy(manual: ModuleType, snap_browser: Path, monkey
 def test_uncopied_manual_is_reported(manual: ModuleType, snap_browser: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webbrowser.open", pytest.fail)
     (snap_browser / "DampSim Manual").write_text("a file", encoding="utf-8")
-    with pytest.raises(RuntimeError, match="Manual: .*/DampSim Manual cannot be written. Make it writable"):
+    with pytest.raises(RuntimeError, match=r"Manual: .*/DampSim Manual cannot be written. Make it writable"):
         bpy.ops.dampsim.help("EXEC_DEFAULT", panel="DAMPSIM_PT_bake")
 
 
