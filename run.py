@@ -118,6 +118,12 @@ def slice_of_commit() -> str:
     return f"{commit_number() % SLICES}/{SLICES}"
 
 
+def halves_of_slice() -> tuple[str, str]:
+    """Return two slices that are the halves of that of the current commit, as K/2N."""
+    number = commit_number()
+    return f"{number % (2 * SLICES)}/{2 * SLICES}", f"{(number + SLICES) % (2 * SLICES)}/{2 * SLICES}"
+
+
 def select_tests(arguments: list[str]) -> tuple[list[str], list[str]]:
     """Return the options for pytest and the chosen test paths.
 

@@ -145,6 +145,15 @@ def test_slice_depends_on_commit(runner: ModuleType, monkeypatch: pytest.MonkeyP
         assert paths == ["tests/core", "tests/addon"]
 
 
+@pytest.mark.parametrize("number", [3, 11, 0xFFFFFFFF])
+def test_halves_make_up_slice(runner: ModuleType, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    monkeypatch.setattr(runner, "commit_number", lambda: number)
+    parts = [[int(one) for one in text.split("/")] for text in (runner.slice_of_commit(), *runner.halves_of_slice())]
+    whole, *halves = [{k for k in range(64) if k % count == part} for part, count in parts]
+    assert halves[0] | halves[1] == whole
+    assert len(halves[0]) == len(halves[1]) == len(whole) / 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "number", "platforms", "clips"),
     [
