@@ -67,7 +67,7 @@ def find(command: str, across: float = 0.5, copy: str = _COMMAND) -> Generator[f
     for turns in range(3):
         height = sidebar()[2].height
         last = _LAST_POSITIONS.get(command, 30.0)
-        for y in sorted([last, *range(30, height - 8, _STEP)], key=lambda one: abs(one - last)):
+        for y in sorted([last, *range(16, height - 8, _STEP)], key=lambda one: abs(one - last)):
             if (yield from _is_at(command, (across, y), copy)):
                 _LAST_POSITIONS[command] = y
                 return across, y
