@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -242,6 +243,11 @@ def manual() -> Iterator[float]:
     snaps = addon_module("dampsim_addon.ui.common.manual")
     snaps.SNAP_FOLDER = SHOTS
     (SHOTS / "firefox").touch()
+    # The copy goes to another home, which has none yet.
+    home = SHOTS / "home"
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir()
+    os.environ["HOME"] = str(home)
     OPENED.unlink()
     yield from click_help("DAMPSIM_PT_main")
     yield 1.0
