@@ -52,6 +52,8 @@ def sidebar() -> tuple[bpy.types.Window, bpy.types.Area, bpy.types.Region]:
 # Last position of each button, in pixels from the top of the sidebar; step of the search, less than their height of 20.
 _LAST_POSITIONS: dict[str, float] = {}
 _STEP = 14
+# Number of heights of the sidebar that are searched: with a settle curve, Calibrate is in the fourth.
+_TURNS = 5
 
 
 # Keys that copy the command of an operator's button, and the data path of a property.
@@ -64,14 +66,14 @@ def find(command: str, across: float = 0.5, copy: str = _COMMAND) -> Generator[f
     across: in parts of the sidebar's width.  copy: keys that copy the command of the button under the pointer.
     The search starts at the last position, continues everywhere, and then scrolls down.
     """
-    for turns in range(3):
+    for turns in range(_TURNS):
         height = sidebar()[2].height
         last = _LAST_POSITIONS.get(command, 30.0)
         for y in sorted([last, *range(16, height - 8, _STEP)], key=lambda one: abs(one - last)):
             if (yield from _is_at(command, (across, y), copy)):
                 _LAST_POSITIONS[command] = y
                 return across, y
-        if turns < 2:
+        if turns < _TURNS - 1:
             yield from scroll(6)
     shot("missing")
     raise AssertionError(f"found no button for {command}")
