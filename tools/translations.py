@@ -103,7 +103,9 @@ def registered_texts() -> set[str]:
             if is_inherited or (is_blenders and not prop.identifier.startswith("dampsim")):
                 continue
             items = getattr(prop, "enum_items_static", ())
-            texts.update((prop.name, prop.description), *((item.name, item.description) for item in items))
+            # Without a name, a property has that of its identifier.
+            label = "" if prop.name == prop.identifier else prop.name
+            texts.update((label, prop.description), *((item.name, item.description) for item in items))
     return {
         text for text in texts if re.search("[A-Z]|frames|τ", text) and re.search("[a-z]", text) and text != "DampSim"
     }
