@@ -256,7 +256,7 @@ ADDITIONS = {
         {
             "core/bodies/registry.py": (
                 ("from .springs", "from .cloud import CloudKind\nfrom .springs"),
-                ("RopeKind, WeaveKind)", "RopeKind, WeaveKind, CloudKind)"),
+                ("WeaveKind, RigidKind)", "WeaveKind, RigidKind, CloudKind)"),
             ),
             "core/scene/parameters/material.py": (("    thickness: float", _NEIGHBOURS + "    thickness: float"),),
             "docs/explanation/solids-cloth-ropes.md": (

@@ -32,11 +32,12 @@ def self_edge_contacts(
     start, end = state.start[own], points[own]
     distance = pair_distance(state, a, a)
     pairs = meeting_edge_pairs(start, end, edges, SEARCH_FACTOR * distance)
-    is_tangled = tangled_edges(state, a)
-    is_kept = _may_touch(state, a, surface, pairs, min_rest_distance)
-    is_kept &= ~(is_tangled[pairs.first] | is_tangled[pairs.second])
-    pairs = pairs.select(np.flatnonzero(is_kept))
-    feature = pairs.first * len(edges) + pairs.second
+    features = pairs.first * len(edges) + pairs.second
+    was_behind, is_tangled = np.isin(features, history.edges_behind(a)), _tangled_edges(state, a)
+    # Contacts push edges back that have just crossed, but not the others of a crossing.
+    is_free = was_behind | ~(is_tangled[pairs.first] | is_tangled[pairs.second])
+    kept = np.flatnonzero(is_free & _may_touch(state, a, surface, pairs, min_rest_distance))
+    pairs, feature, is_behind = pairs.select(kept), features[kept], was_behind[kept]
     stencil = np.concatenate([edges[pairs.first], edges[pairs.second]], axis=1)
     normal = _common_normals(end[stencil])
     # The sign of the offset from the second edge to the first one along the normal, at the end.
@@ -46,7 +47,6 @@ def self_edge_contacts(
     # Where the lines have changed sides, the edges may have crossed, or only turned.
     changed = np.flatnonzero(is_below != (sides < 0.0))
     crossings = edge_pair_crossings(start, end, edges, pairs.first[changed], pairs.second[changed])
-    is_behind = np.isin(feature, history.edges_behind(a))
     is_behind[changed[crossings.pair]] ^= True
     normal *= np.where(is_behind, -sides, sides)[:, None]
     weights = np.stack([1.0 - pairs.s, pairs.s, pairs.t - 1.0, -pairs.t], axis=1)
@@ -62,7 +62,7 @@ def self_edge_contacts(
     )
 
 
-def tangled_edges(state: CollisionState, a: int) -> Mask:
+def _tangled_edges(state: CollisionState, a: int) -> Mask:
     """Return which edges (e,) of a surface cross its triangles, or bound crossed triangles, at the start of the step.
 
     Their contacts would hold both sides of the crossing, which then never comes to rest.

@@ -123,10 +123,12 @@ def edge_contacts(
 ) -> ContactSet:
     """Return the contacts between two edges of a sheet that are perpendicular to each other.
 
-    heights: m of the upper edge above the lower one, before and after the step.  limit: m between the edges at rest.
+    heights: m of the second edge above the first one, before and after the step. Their triangles point away from each
+        other, unless a history says that they have crossed.  limit: m between the edges at rest.
     """
-    lower = np.array([[-1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -2.0]])
-    upper = np.array([[0.0, -1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 2.0]])
+    up = np.sign(heights[0]) if history is None else -np.sign(heights[0])
+    lower = np.array([[-1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -2.0 * up]])
+    upper = np.array([[0.0, -1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 2.0 * up]])
     start, end = (np.concatenate([lower, upper + np.array([0.1, 0.0, height])]) for height in heights)
     rest = np.concatenate([lower, lower + np.array([0.0, 0.0, limit])])
     surface = Surface("Sheet", start, np.arange(6).reshape(2, 3))
@@ -155,7 +157,7 @@ def test_edges_keep_their_side(side: float) -> None:
         np.testing.assert_allclose(returned.normal, near.normal, atol=1e-12)
 
 
-def test_edges_that_stay_apart_do_not_touch() -> None:
+def test_distant_edges_do_not_touch() -> None:
     assert len(edge_contacts((3.0 * R, 3.0 * R))) == 0
     # Neighbours in the rest shape.
     assert len(edge_contacts((R, R), limit=2.0 * R)) == 0
