@@ -570,7 +570,7 @@ it was pulled, or if it takes more than 40 s. *Iterations* is the median of the 
 - **The path** of sheets and ropes between stop and rest depends on frame rate and substeps, not only its end. With *Settle* of one second, a
   release of a flag or a rope differs from the same at 24 fps with 8 substeps by up to 18% of the swing at Bounce 30, and 11% with a natural
   bounce (12 or 24 fps, fewest substeps); by 6% at 60 fps, and by 1.3% without bounce.
-- **What touches something** is not steered, and is not measured here. The panel names the contact, if rest is off by more than a tenth.
+- **What touches something** is not steered, and is not measured here. The panel names the contact if rest is off by more than a tenth.
 
 ## By kind
 

@@ -121,7 +121,7 @@ def law_for_settings(
 def dials_of_region(kind_name: str, settings: Settings, has_slack_modes: bool) -> Settings:
     """Return the settings that apply to a region: a rigid piece that its pins do not hold has fixed dials.
 
-    kind_name: of the body type.  has_slack_modes: see law_for_settings.
+    kind_name: of the body.  has_slack_modes: see law_for_settings.
     """
     if kind_by_name(kind_name).has_stiffness or has_slack_modes:
         return settings

@@ -87,7 +87,7 @@ class Violence:
     def updated_history(self, system: System, history: History, *, is_spent: bool) -> History:
         """Return the history at the end of the step, with the remaining steps; unchanged after calm steps.
 
-        is_spent: whether the step spent its work, and the next one has to know.
+        is_spent: whether the step spent its work, and this reduces the work of the next one.
         """
         own, spent = history.block(system.name), self.spent_steps + 1 if is_spent else 0
         is_known = self.is_crushing or is_spent

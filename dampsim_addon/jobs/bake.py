@@ -211,9 +211,9 @@ def _check_group(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, group:
 
 
 def _check_motion(sampler: GroupSampler, group: Group, last: int, restart: bool) -> Generator[Step]:
-    """Raise DampSimError if the animation would let the bake of a member fail after the simulation.
+    """Raise DampSimError if the animation would make the bake of a member fail after the simulation.
 
-    Without frames to simulate, the bake itself tells at once. last: frame.  restart: whether all are simulated.
+    Without frames to simulate, the bake itself fails at once. last: frame.  restart: whether all are simulated.
     """
     numbers = range(sampler.scene.frame_start, last + 1)
     if not restart and set(numbers) <= set(frame_cache(group.members[0]).frame_numbers()):

@@ -67,7 +67,7 @@ class BlendedMotion:
 def blend_bake(
     scene: bpy.types.Scene, obj: bpy.types.Object, kind: Blend, frame: int, length: int
 ) -> tuple[str, BlendedMotion | None]:
-    """Key a blend of a bake by the smoothest curve for its motion. Blend the frames where that would distort it.
+    """Key a blend of a bake by the smoothest curve for its motion, or store it where keys would distort the motion.
 
     Return a warning if it still pops or shortens an edge by too much, '' otherwise; and the motion if the bake has to
     be written again with the blend in its frames, None otherwise. Raises SceneError if the bake cannot be blended.
@@ -152,7 +152,7 @@ def _read_motion(scene: bpy.types.Scene, obj: bpy.types.Object, numbers: Index) 
 def _points_of_frames(
     obj: bpy.types.Object, kind: Blend, first: int, last: int, near: BlendedMotion
 ) -> list[tuple[float, float]]:
-    """Return points of stored_weights() with a blend; none if straight paths suit it, or arcs no better."""
+    """Return points of stored_weights() with a blend; none if straight paths shorten edges little or less than arcs."""
 
     def weights(handles: Handles) -> Array:
         return weights_at(with_blend(obj, kind, first, last, handles), near.numbers)

@@ -1,6 +1,6 @@
 """Blends that land a bake on the animated pose, or fade it in or out: keyframes of its influence, or of its frames.
 
-The frames of a bake contain those blends that straight paths would distort. All bakes to all targets then write them
+The frames of a bake contain the blends that straight paths would distort, whichever target they are written to
 (docs/decisions/0085-bake-blends-that-turn-along-arcs.md).
 """
 
@@ -63,12 +63,12 @@ def stored_weights(obj: bpy.types.Object) -> list[tuple[float, float]]:
 
 
 def store_weights(obj: bpy.types.Object, points: list[tuple[float, float]]) -> None:
-    """Let the next bake contain blends; see stored_weights()."""
+    """Store the points of stored_weights() for the next bake; none removes its blends."""
     obj.dampsim.blended_frames = json.dumps([[frame, round(weight, 6)] for frame, weight in points]) if points else ""
 
 
 def weights_at(points: list[tuple[float, float]], frames: Iterable[float]) -> Array:
-    """Return the weights of the simulation at some frames, 1 without points. See stored_weights()."""
+    """Return the weights (f,) of the simulation at frames; 1 without points. See stored_weights()."""
     numbers = np.array(list(frames), dtype=float)
     return np.interp(numbers, *np.array(points).T) if points else np.ones(len(numbers))
 

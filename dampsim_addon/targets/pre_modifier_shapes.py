@@ -88,7 +88,7 @@ def _goal(sampler: Sampler, cache: WorldShapes, number: int) -> Array:
 def check_invertible(sampler: Sampler) -> None:
     """Raise NoShapeError if no shape before the modifiers moves free vertices a little, at the current frame.
 
-    A bake would fail for that after the simulation. Pinned vertices need not move.
+    The bake would otherwise fail after its simulation. Pinned vertices need not move.
     """
     obj, pins = sampler.obj, sampler.obj.dampsim.pin_group
     if not sampler.has_deform_modifier:

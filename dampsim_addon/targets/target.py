@@ -141,7 +141,7 @@ class Target(abc.ABC):
 
     @classmethod
     def check_motion(cls, sampler: Sampler, numbers: Sequence[int]) -> Generator[int]:
-        """Raise DampSimError if the animation would let a bake fail after the simulation. Yield the number of frames.
+        """Raise DampSimError if the animation would make a bake fail after its simulation. Yield the number of frames.
 
         sampler: entered as a context.  numbers: frames of the bake.  check() comes first. Changes no user data.
         """

@@ -95,7 +95,7 @@ def test_curve_counts_from_stop_of_ground() -> None:
 
 
 def test_frames_of_longest_contact() -> None:
-    """The report collects the frames of each partner, and returns the partner with the most ones in a range."""
+    """The report collects the frames of each partner, and returns the partner with the most frames in a range."""
     summaries = [
         (number, BodyContactSummary(partners=tuple(name for name, kept in touches if number in kept)))
         for touches in [(("Floor", range(3, 9)), ("Wall", range(7, 11)))]

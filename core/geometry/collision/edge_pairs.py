@@ -39,6 +39,7 @@ class EdgePairs:
         return len(self.first)
 
     def select(self, indices: Index) -> EdgePairs:
+        """Return the pairs at indices (k,)."""
         return EdgePairs(*(getattr(self, one.name)[indices] for one in fields(self)))
 
 

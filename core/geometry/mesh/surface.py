@@ -152,7 +152,11 @@ def is_shell(vertices: Array, triangles: Index, area_ratio: float = SHELL_AREA_R
 
 
 def label_components(welded: Index, edges: Index, seams: Index) -> tuple[Mask, Index]:
-    """Return whether vertices have an element (v,), and their piece (v,). welded: (v,) group at the same position."""
+    """Return whether vertices have an element (v,), and their piece (v,), -1 without an element.
+
+    welded: (v,) group of vertices at the same position.  edges: (e, 2) of elements.
+    seams: (s, 2) vertices that also connect pieces if both have an element.
+    """
     count = int(welded.max(initial=-1)) + 1
     is_used = np.zeros(count, dtype=bool)
     is_used[welded[edges]] = True
