@@ -120,7 +120,7 @@ def test_additions_found_by_tests_and_tools(tmp_path: Path) -> None:
 
     call("tools/parameters_page.py")
     page = (tmp_path / "docs" / "reference" / "parameters.md").read_text(encoding="utf-8")
-    assert all(word in page for word in ("| `ballast` |", "| `calm` |", "StVK, MOONEY |", "| `neighbours` |", "HALF"))
+    assert all(word in page for word in ("`ballast` |", "`calm` |", "StVK, MOONEY |", "`neighbours` |", "HALF"))
     call("-c", USAGE_SCRIPT)
     files = [f"tests/core/{name}" for name in DISCOVERED_TESTS]
     tests = {name for names in DISCOVERED_TESTS.values() for name in names}
