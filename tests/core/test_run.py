@@ -127,7 +127,7 @@ def test_slices_contain_each_slow_test_once(tmp_path: Path) -> None:
 
 
 def test_ci_runs_each_mark() -> None:
-    """Tests of every combination of marks run in a stage of CI; those of Blender's versions run in two Blenders or more."""
+    """Tests of every combination of marks run in a stage of CI; those of Blender's versions run in two or more."""
     lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     chosen = [found.strip('"') for line in lines for found in re.findall(r' -m ("[^"]+"|versions)', line)]
     assert len(chosen) == 4
