@@ -161,7 +161,7 @@ CLIPS = {
     "flag": close_up("flag", 96, 4, (0.32, 0.18, 0.74, 1.0)),
     "weave": close_up("sackcloth", 66, 3, (0.12, 0.08, 0.88, 0.97), 480),
     "springs": close_up("bridge", 72, 4, (0.12, 0.12, 0.98, 0.8), 480),
-    "rigid": Clip("chain", 3, 400, 225, (1, 60)),
+    "rigid": close_up("chain", 72, 4, (0.36, 0.16, 0.76, 1.0)),
     "plasticity": close_up("dent", 104, 4, (0.22, 0.02, 0.86, 1.0), 480),
     "muscles": close_up("walker", 180, 6, (0.02, 0.34, 0.98, 0.62)),
 }
