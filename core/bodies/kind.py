@@ -25,6 +25,7 @@ class BodyKind:
     moves_out: whether Move Out can move its parts out of colliders.
     supports_links: whether it can be linked, and can collide with itself and with other bodies.
     has_stiffness: whether Stiffness and Sag affect it; otherwise its stiffness is fixed.
+    has_damping_models: whether other damping models than Settle and Bounce affect it.
     """
 
     name: ClassVar[str]
@@ -39,6 +40,7 @@ class BodyKind:
     moves_out: ClassVar[bool] = False
     supports_links: ClassVar[bool] = True
     has_stiffness: ClassVar[bool] = True
+    has_damping_models: ClassVar[bool] = True
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:

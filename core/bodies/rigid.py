@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
 
 from ..base.arrays import Array, Index, Mask
-from ..base.errors import MeshError
+from ..base.errors import MeshError, ParameterError
 from ..geometry.mesh.mass_properties import MassProperties, mass_properties
 from ..geometry.mesh.rigid_motion import fit_rigid_motions
 from ..geometry.mesh.surface import check_vertices, label_components, triangle_areas, weld_vertices
@@ -24,7 +24,7 @@ from ..geometry.tetmesh.embedding import barycentric_coordinates
 from ..materials import ElasticMaterial, StableNeoHookean, TetElasticity
 from ..materials.attachments import Attachments
 from ..scene.body import HARD_PIN_WEIGHT, Body
-from ..scene.parameters import Settings
+from ..scene.parameters import DampingBy, Settings
 from ..system.discretization import BodyDiscretization
 from ..system.history import BlockHistory
 from ..system.inputs import BlockInputs
@@ -156,6 +156,7 @@ class RigidKind(BodyKind):
     description = "Keep the shape of each piece, which falls, swings and collides: chains, props, armour"
     has_physical_bounce = True
     has_stiffness = False
+    has_damping_models = False
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
@@ -163,6 +164,9 @@ class RigidKind(BodyKind):
 
     @staticmethod
     def check(body: Body) -> None:
+        """Raise MeshError if the mesh has no faces, or ParameterError for a damping model: nothing deforms."""
+        if body.settings.damping_by != DampingBy.DIALS:
+            raise ParameterError(f"{body.name}: rigid bodies have no damping model; choose Settle and Bounce.")
         check_vertices(body.surface)
         if not len(body.surface.triangles):
             raise MeshError(f"{body.name}: a rigid body needs faces. Add faces, or choose Rope or Springs.")

@@ -19,7 +19,7 @@ from bpy.props import (
 )
 from bpy.types import Collection, Object, PropertyGroup, WindowManager
 
-from ...core import KINDS, PARAMETERS, ParameterError, Settings, StiffnessBy
+from ...core import KINDS, PARAMETERS, ParameterError, Settings, StiffnessBy, kind_by_name
 from ...core.geometry.mesh.affine import transform_points
 from ..targets import TARGETS, HasTarget
 from ..targets.influence import influence_at, set_influence
@@ -448,11 +448,18 @@ class DAMPSIM_PG_progress(PropertyGroup):
     ended_by_esc: StringProperty()
 
 
+def effective_value(group: PropertyGroup, name: str) -> Any:
+    """Return the value of a parameter. A kind without damping models ignores that of another kind before."""
+    if name == "damping_by" and not kind_by_name(group.kind).has_damping_models:
+        return PARAMETERS[name].default
+    return getattr(group, name)
+
+
 def read_settings(obj: Object) -> Settings:
     """Return the object's dials. Raises ParameterError with its name: keyframes may give invalid numbers."""
     group = obj.dampsim
     try:
-        return Settings(**{name: getattr(group, name) for name in PARAMETERS})
+        return Settings(**{name: effective_value(group, name) for name in PARAMETERS})
     except ParameterError as error:
         raise ParameterError(f"{obj.name}: {error}") from None
 

@@ -45,7 +45,7 @@ from ..model.colliders import (
 )
 from ..model.groups import Group, cache_ids
 from ..model.links import anchor_points, check_links, scene_links
-from ..model.properties import read_settings
+from ..model.properties import effective_value, read_settings
 from .muscles import build_controller, has_muscles, read_dampers
 from .parts import assigned_parts, part_problem, read_parts
 from .sample_reader import SampleReader, has_evaluated_pins
@@ -80,11 +80,12 @@ def has_group_effect(obj: bpy.types.Object, role: str) -> bool:
     group = obj.dampsim
     has_fibres = group.kind == SolidKind.name and bool(group.fibre_group)
     conditions: dict[str, bool] = {
+        "stiffness_group": kind_by_name(group.kind).has_stiffness,
         "length_group": group.kind not in (SolidKind.name, WeaveKind.name),
         "front_group": group.front == FrontDirection.PAINTED,
         "fibre_group": has_fibres,
         "direction_group": has_fibres and group.fibres_along == FibreDirection.PAINTED,
-        "damping_group": supports_damping_map(group.damping_by),
+        "damping_group": supports_damping_map(effective_value(group, "damping_by")),
     }
     if role != "centre_group":
         return conditions.get(role, True)

@@ -29,7 +29,7 @@ from ..model.colliders import collider_settings
 from ..model.force_fields import force_field_settings
 from ..model.groups import cache_ids, group_of, last_frame
 from ..model.objects import refresh_active
-from ..model.properties import read_settings
+from ..model.properties import effective_value, read_settings
 from ..scene_reader.parts import assigned_parts
 from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES, has_group_effect
 from ..session import SessionState, Subscriber
@@ -285,9 +285,9 @@ def _dial_values(obj: bpy.types.Object) -> dict[str, str]:
     """Return the dials in words, by label. Dials that have no effect with the others are left out."""
     group, keyed = obj.dampsim, animated_paths(obj)
     found = {
-        parameter.label: _KEYFRAMED if f"dampsim.{name}" in keyed else _format_value(parameter, getattr(group, name))
-        for name, parameter in PARAMETERS.items()
-        if parameter.has_effect(lambda choice: getattr(group, choice))
+        one.label: _KEYFRAMED if f"dampsim.{name}" in keyed else _format_value(one, effective_value(group, name))
+        for name, one in PARAMETERS.items()
+        if one.has_effect(lambda choice: effective_value(group, choice))
     }
     for role in VERTEX_GROUP_ROLES:
         if not has_group_effect(obj, role):

@@ -197,6 +197,36 @@ def test_panel_shows_effective_settings(load: Load, tmp_path: Path) -> None:
             assert ("Current Velocities has no effect" in said) == integrator.is_implicit
 
 
+def test_rigid_ignores_damping_model(load: Load, tmp_path: Path) -> None:
+    """The damping of the kind before has no effect: hidden, not baked, no change, and back with that kind."""
+    scene = new_scene(4)
+    obj = wobbler(tmp_path)
+    group, frames = obj.dampsim, {}
+    group.kind, group.centre_group, group.damping_group = "RIGID", "Lost", "Lost"
+    top = max(obj.data.vertices, key=lambda vertex: vertex.co.z).index
+    obj.vertex_groups["Pin"].add([top], 1.0, "REPLACE")
+    obj.vertex_groups["Pin"].remove([vertex.index for vertex in obj.data.vertices if vertex.index != top])
+    hidden = {"damping_by", "tau", "gamma", "torque", "centre_group", "damping_group", "stiffness_group"}
+    for damping in ("DIALS", "STRAIN_RATE", "TAU_GAMMA"):
+        group.damping_by = damping
+        names, said = draw_advanced_panel(load)
+        assert not hidden & names
+        assert {"settle_group", "calibration"} <= names
+        assert "In use" in said or "known after" in said
+        assert bpy.ops.dampsim.bake() == {"FINISHED"}
+        cache = load("dampsim_addon.model.caches").frame_cache(obj)
+        frames[damping] = cache.read(scene.frame_end).surface
+        np.testing.assert_array_equal(frames[damping], frames["DIALS"])
+        group.damping_by = "DIALS"
+        assert not load("dampsim_addon.status.bake_changes").changes_since_bake(obj, scene)
+        group.damping_by = damping
+    assert bpy.ops.dampsim.calibrate.poll()
+    assert not bpy.ops.dampsim.measure.poll()
+    group.kind = "SOLID"
+    assert "gamma" in draw_advanced_panel(load)[0]
+    assert bpy.ops.dampsim.measure.poll()
+
+
 @pytest.mark.slow
 def test_current_velocities_with_implicit_integrators(load: Load, tmp_path: Path) -> None:
     """Current Velocities has no effect with an implicit integrator, as the panel states."""

@@ -41,8 +41,9 @@ def drawn_properties(load: Load) -> set[str]:
 def drawn_effective_properties(load: Load, obj: Any) -> set[str]:
     """Return the names of the properties in all panels; assert that each parameter has an effect there."""
     parameters, now = load("core.scene.parameters").PARAMETERS, drawn_properties(load)
+    value_of = load("dampsim_addon.model.properties").effective_value
     for name in now & set(parameters):
-        assert parameters[name].has_effect(lambda other: getattr(obj.dampsim, other))
+        assert parameters[name].has_effect(lambda other: value_of(obj.dampsim, other))
     return now
 
 

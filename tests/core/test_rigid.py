@@ -10,7 +10,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from builders import DOWN, gridded_box, scene, static_body
-from dampsim.core.base.errors import MeshError
+from dampsim.core.base.errors import MeshError, ParameterError
 from dampsim.core.bodies.rigid import RigidKind, tetrahedron_of
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.mesh.mass_properties import mass_properties
@@ -260,6 +260,11 @@ def test_rigid_needs_faces() -> None:
     flat = Surface("Line", np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [2.0, 0.0, 0.0]]), np.array([[0, 1, 2]]))
     with pytest.raises(MeshError, match="Line: a piece has neither volume nor area"):
         RigidKind.build(rigid(flat))
+
+
+def test_rigid_refuses_damping_models() -> None:
+    with pytest.raises(ParameterError, match=r"Ring: rigid bodies have no damping model; choose Settle and Bounce\."):
+        RigidKind.check(rigid(torus(), damping_by="RAYLEIGH"))
 
 
 def test_weight_pulls_on_whole_piece() -> None:

@@ -14,7 +14,7 @@ from bpy.types import Context, UILayout
 
 from ....core import PARAMETERS, Parameter, ParameterError, kind_by_name
 from ...model.objects import active_simulated, is_job_running
-from ...model.properties import read_settings
+from ...model.properties import effective_value, read_settings
 from ...model.registry import reuse_last_scan
 from ...translations import translate
 from .manual import draw_help
@@ -231,7 +231,7 @@ def active_parameters(group: bpy.types.PropertyGroup, *section_names: str) -> li
     return [
         parameter
         for parameter in PARAMETERS.values()
-        if parameter.section in section_names and parameter.has_effect(lambda name: getattr(group, name))
+        if parameter.section in section_names and parameter.has_effect(lambda name: effective_value(group, name))
     ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import bpy
 from bpy.types import Context, Panel
 
-from ....core import DampingBy, ReferenceChoice
+from ....core import DampingBy, ReferenceChoice, kind_by_name
 from ....core.base.wording import format_count, format_number
 from ....core.literature.damping.frame_rate import removed_fraction, retained_fraction
 from ....core.simulation.dials import law_for_settings
@@ -42,7 +42,8 @@ class DAMPSIM_PT_advanced(ChildPanel, Panel):
             draw_wrapped(column, f"Reference motion: {'the animated mesh' if is_deformed(obj) else 'the pins'}", "INFO",
                     context)  # fmt: skip
         map_properties = ["settle_group", "stiffness_group"]
-        for name in [*map_properties, "length_group"] if "springs" in parameter_sections(group) else map_properties:
+        map_properties += ["length_group"] if "springs" in parameter_sections(group) else []
+        for name in (one for one in map_properties if has_group_effect(obj, one)):
             draw_property(
                 column, group, name, group.bl_rna.properties[name].name, context, search=(obj, "vertex_groups")
             )
@@ -52,9 +53,9 @@ class DAMPSIM_PT_advanced(ChildPanel, Panel):
         draw_property(column, group, "cache_folder", "Cache", context)
         column.separator()
         # Parameters that only some kinds have are drawn along with the others.
-        draw_parameters(
-            column, group, context, "papers", *(one for one in parameter_sections(group) if one.endswith(" papers"))
-        )
+        if kind_by_name(group.kind).has_damping_models:
+            own = (one for one in parameter_sections(group) if one.endswith(" papers"))
+            draw_parameters(column, group, context, "papers", *own)
         settings = read_settings(obj)
         if has_group_effect(obj, "damping_group"):
             draw_property(column, group, "damping_group", "Damping Group", context, search=(obj, "vertex_groups"))

@@ -15,6 +15,7 @@ from ...model.force_fields import fields_acting_on, wind_texts
 from ...model.groups import format_names, group_of
 from ...model.objects import active_simulated, chosen_simulated, is_job_running, selected_simulated
 from ...model.presets import draw_presets
+from ...model.properties import effective_value
 from ...scene_reader.seams import seam_groups
 from ...status import results
 from ...status.measurements import is_measurement_current, required_substeps
@@ -198,7 +199,8 @@ class DAMPSIM_PT_main(SidebarPanel, Panel):
                     f"{format_small(group.measured_sag)}% of sag remains: no rest shape can fully compensate its weight"
                 )
                 draw_wrapped(column, text, "INFO", context)
-        damping_choice = next((one for one in PARAMETERS["damping_by"].choices if one.name == group.damping_by), None)
+        damping = effective_value(group, "damping_by")
+        damping_choice = next((one for one in PARAMETERS["damping_by"].choices if one.name == damping), None)
         if damping_choice is not None and damping_choice.name != PARAMETERS["damping_by"].default:
             draw_wrapped(column, f"Damping model: {damping_choice.label} (see Advanced)", "INFO", context)
         substep_choice = required_substeps(obj, context.scene)

@@ -7,7 +7,7 @@ from collections.abc import Generator
 import bpy
 from bpy.types import Context, Operator
 
-from ....core import ParameterError
+from ....core import ParameterError, kind_by_name
 from ....core.base.wording import format_number, format_small
 from ... import live
 from ...blender.dampsim_names import joined_bake_keys
@@ -91,6 +91,18 @@ class DAMPSIM_OT_measure(ChosenObjectsOperator, Operator):
     bl_label = "Measure Sag"
     bl_options = {"REGISTER", "UNDO"}
 
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        if not super().poll(context):
+            return False
+        if not any(map(_has_stiffness, chosen_simulated(context))):
+            cls.poll_message_set(translate, "Rigid bodies do not sag")
+            return False
+        return True
+
+    def objects(self, context: Context) -> list[bpy.types.Object]:
+        return [obj for obj in chosen_simulated(context) if _has_stiffness(obj)]
+
     def apply(self, context: Context, obj: bpy.types.Object) -> str:
         measure_sag(context.scene, context.view_layer, obj)
         group = obj.dampsim
@@ -128,6 +140,10 @@ class DAMPSIM_OT_calibrate(ActiveObjectJob, Operator):
         obj = active_simulated(context)
         settle_curve = displayed_curve(obj) if obj else None
         return settle_curve.curve.summary if settle_curve else "calibrated", "calibration stopped; nothing was changed"
+
+
+def _has_stiffness(obj: bpy.types.Object) -> bool:
+    return kind_by_name(obj.dampsim.kind).has_stiffness
 
 
 def _is_settle_controlled(obj: bpy.types.Object) -> bool:
