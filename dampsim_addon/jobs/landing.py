@@ -131,9 +131,13 @@ def _read_motion(scene: bpy.types.Scene, obj: bpy.types.Object, numbers: Index) 
     """Return the motion without and with the simulation, without the blends that the frames of the bake contain."""
     with constant_influence(obj, 0.0):
         plain = _shapes(scene, obj, numbers)
-    if stored_weights(obj):
+    points = stored_weights(obj)
+    if points:
         cache = frame_cache(obj)
+        # Frames after a gap do not count. A blend may lie behind the end of a shot that is shorter by now.
         known = cache.frame_numbers()
+        if not known or known[-1] < min(points[-1][0], scene.frame_end):
+            raise SceneError(f"{obj.name}: its frames are not simulated yet; bake it first.")
         simulated = np.array([cache.read_shape(int(np.clip(n, known[0], known[-1])), obj.name) for n in numbers])
     else:
         with constant_influence(obj, 1.0):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -154,6 +154,91 @@ def test_failed_bake_restores_blends(load: Load, tmp_path: Path, monkeypatch: py
             api.blend([obj], "LAND", 22, 12)
     assert not obj.dampsim.blended_frames
     np.testing.assert_array_equal(shapes(obj), simulated)
+
+
+def baked_pair(cache: Path) -> list[bpy.types.Object]:
+    """Return two sheets, Other and Sheet, both baked alone."""
+    first = hanging_sheet(cache)
+    second = first.copy()
+    second.name, second.data, second.location.y = "Other", first.data.copy(), 3.0
+    second.dampsim.cache_folder = str(cache / "other")
+    bpy.context.scene.collection.objects.link(second)
+    for obj in (first, second):
+        bpy.ops.object.select_all(action="DESELECT")
+        obj.select_set(True)
+        bake(obj)
+    return [second, first]
+
+
+@pytest.mark.parametrize("event", ["error", "cancellation", "unreadable"])
+def test_bakes_match_their_blends(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: str) -> None:
+    """If the second of two objects fails or is cancelled, the first has its blend, and the second none."""
+    first, second = objects = baked_pair(tmp_path)
+    before = [shapes(obj) for obj in objects]
+    blends, landing = load("dampsim_addon.jobs.blends"), load("dampsim_addon.targets.landing")
+    error, bake_all, blend_bake = load("core.base.errors").SceneError, blends.bake_all, blends.blend_bake
+
+    def write(scene: object, layer: object, chosen: Iterable[bpy.types.Object], restart: bool) -> Iterator[object]:
+        """Bake the first object. Stop or fail at the second, also if both are baked by one call."""
+        chosen = list(chosen)
+        results = (yield from bake_all(scene, layer, [first], restart)) if first in chosen else []
+        if second in chosen:
+            if event == "cancellation":
+                yield "second"
+            if event == "error":
+                return [*results, SimpleNamespace(name="Sheet", problem="Sheet: no room; free some.")]
+            results += yield from bake_all(scene, layer, [second], restart)
+        return results
+
+    def read(scene: object, obj: bpy.types.Object, *more: object) -> object:
+        if obj == second and event == "unreadable":
+            raise error("Sheet: no room; free some.")
+        return blend_bake(scene, obj, *more)
+
+    monkeypatch.setattr(blends, "bake_all", write)
+    monkeypatch.setattr(blends, "blend_bake", read)
+    steps = blends.blend_bakes(bpy.context.scene, bpy.context.view_layer, objects, landing.Blend.LAND, 22, 12)
+    if event == "cancellation":
+        assert "second" in steps
+        steps.close()
+    else:
+        with pytest.raises(error, match="no room"):
+            list(steps)
+    assert first.dampsim.blended_frames
+    assert not second.dampsim.blended_frames
+    assert np.abs(shapes(first) - before[0]).max() > 0.1
+    np.testing.assert_array_equal(shapes(second), before[1])
+
+
+def test_preview_range_changes_no_blend(load: Load, tmp_path: Path) -> None:
+    """A blend contains all its frames, whatever the preview range."""
+    obj, scene = hanging_sheet(tmp_path), bpy.context.scene
+    plain = shapes(obj)
+    bake(obj)
+    simulated = shapes(obj)
+    scene.use_preview_range, scene.frame_preview_start, scene.frame_preview_end = True, 8, 15
+    assert bpy.ops.dampsim.blend(kind="LAND", frame=22, length=12) == {"FINISHED"}
+    assert scene.use_preview_range
+    np.testing.assert_allclose(shapes(obj)[21:], plain[21:], atol=0.002 * size(plain[0]))
+    assert bpy.ops.dampsim.remove_blends() == {"FINISHED"}
+    np.testing.assert_array_equal(shapes(obj), simulated)
+
+
+@pytest.mark.parametrize("lost", ["every frame", "one frame"])
+def test_blend_needs_cached_frames(load: Load, tmp_path: Path, lost: str) -> None:
+    obj, api = hanging_sheet(tmp_path), load("dampsim_addon.api")
+    bake(obj)
+    assert api.blend([obj], "LAND", 22, 12) == [""]
+    files = sorted(tmp_path.rglob("frame_*.frame"))
+    assert len(files) >= END
+    for path in files if lost == "every frame" else files[10:11]:
+        path.unlink()
+    landed = shapes(obj)
+    with pytest.raises(load("core.base.errors").SceneError, match="Sheet: its frames are not simulated yet"):
+        api.blend([obj], "LAND", 14, 8)
+    np.testing.assert_array_equal(shapes(obj), landed)
+    api.remove_blends([obj])
+    assert not obj.dampsim.blended_frames
 
 
 def test_damaged_blends_are_none(load: Load, tmp_path: Path) -> None:
