@@ -182,7 +182,11 @@ class ContactModel:
             is_touched[self.points_of(int(touched))] = True
         for first, second in np.unique(keys[is_edge][:, [0, 3]], axis=0):
             pair = keys[is_edge & (keys[:, 0] == first) & (keys[:, 3] == second), 2]
-            count = len(self.surfaces[second].edges_and_faces[0])
-            for place, edges in ((first, pair // count), (second, pair % count)):
-                is_touched[self.point_starts[place] + self.surfaces[place].edges_and_faces[0][edges]] = True
+            # A surface also touches itself with its wires.
+            ends = [
+                one.touching_edges if first == second else one.edges_and_faces[0]
+                for one in (self.surfaces[first], self.surfaces[second])
+            ]
+            for place, edges in ((first, ends[0][pair // len(ends[1])]), (second, ends[1][pair % len(ends[1])])):
+                is_touched[self.point_starts[place] + edges] = True
         return np.flatnonzero(is_touched)

@@ -18,6 +18,7 @@ from dampsim.core.contact.penalty_and_friction import ContactSet
 from dampsim.core.geometry.collision.edge_pairs import near_edge_pairs
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.geometry.mesh.triangles import Topology
+from dampsim.core.measure.contact_results import partners_in_contact
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.history import History, SystemContacts
@@ -197,8 +198,12 @@ def test_falling_rope_lies_on_itself() -> None:
     body = replace(body, settings=replace(body.settings, touch_self=True))
     edges = np.array([(k, k + 1) for k in range(40)])
     distances = []
-    for frame in Simulation(scene(body, last=14, colliders=(plane(0.0),))).frames():
+    simulation = Simulation(scene(body, last=14, colliders=(plane(0.0),)))
+    for frame in simulation.frames():
         pairs = near_edge_pairs(frame.state.positions, edges, frame.state.positions, edges, 0.02)
         distances.append(pairs.distance[pairs.second - pairs.first > 3].min(initial=0.02))
     assert distances[-1] < 0.01
     assert min(distances) > 0.5 * 0.005 * body.surface.size
+    # Its edges are wires, not those of triangles.
+    assert partners_in_contact(simulation, frame.state, "Rope") == ("Rope", "Floor")
+    assert simulation.system_of("Rope").touched_regions(frame.state) == {0}
