@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import coo_matrix, csr_matrix
+from scipy.sparse.csgraph import connected_components
 
 from ..base.arrays import Array, Index
 from ..geometry.collision.edge_pairs import sharp_edges
@@ -150,6 +151,17 @@ class CollisionSurface:
     def touching_edges(self) -> Index:
         """Edges (e, 2) with which the surface may touch itself: those of triangles, and wires."""
         return np.concatenate([self.topology.edges, np.sort(self.wires, axis=1)])
+
+    @cached_property
+    def seam_vertices(self) -> Index:
+        """One vertex (v,) for all those that are sewn together; the vertex itself elsewhere."""
+        count = len(self.rest)
+        if self.seam is None:
+            return np.arange(count)
+        partner, along = self.seam
+        sewn = np.flatnonzero(along == 0.0)
+        graph = coo_matrix((np.ones(len(sewn)), (sewn, partner[sewn])), (count,) * 2)
+        return np.asarray(connected_components(graph, directed=False)[1])
 
     @cached_property
     def all_edge_indices(self) -> Index:

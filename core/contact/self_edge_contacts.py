@@ -73,9 +73,12 @@ def _tangled_edges(state: CollisionState, a: int) -> Mask:
         edges, points, triangles = surface.touching_edges, state.start[own], surface.triangles
         known = np.zeros(len(edges), dtype=bool)
         if len(triangles):
+            # Sewn vertices pull the faces along a seam through each other, which is no tangle.
+            sewn = surface.seam_vertices
 
             def is_neighbour(edge: Index, triangle: Index) -> Mask:
-                return np.asarray((edges[edge][:, :, None] == triangles[triangle][:, None]).any(axis=(1, 2)))
+                ends, corners = sewn[edges[edge]], sewn[triangles[triangle]]
+                return np.asarray((ends[:, :, None] == corners[:, None]).any(axis=(1, 2)))
 
             start, end = points[edges.T]
             mesh = Triangles(points, triangles, surface.topology)

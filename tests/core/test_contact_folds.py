@@ -15,6 +15,7 @@ from test_contact_reports import plane
 from builders import scene
 from dampsim.core.contact.contact_history import CORNER_KINDS, EDGE, POINT, ContactHistory
 from dampsim.core.contact.penalty_and_friction import ContactSet
+from dampsim.core.contact.self_edge_contacts import tangled_edges
 from dampsim.core.geometry.collision.edge_pairs import near_edge_pairs
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.geometry.mesh.triangles import Topology
@@ -162,6 +163,18 @@ def test_distant_edges_do_not_touch() -> None:
     assert len(edge_contacts((3.0 * R, 3.0 * R))) == 0
     # Neighbours in the rest shape.
     assert len(edge_contacts((R, R), limit=2.0 * R)) == 0
+
+
+@pytest.mark.parametrize("is_sewn", [True, False])
+def test_sewn_faces_are_not_tangled(is_sewn: bool) -> None:
+    """Sewn vertices that overshoot each other by millimetres do not switch off the edges along their seam."""
+    face = np.array([[-0.9, 0.0, -1e-3], [0.9, 0.0, -1e-3], [0.0, 1.0, 0.2]])
+    points = np.concatenate([face, [[-1.0, 0.02, 0.0], [1.0, 0.02, 0.0], [0.0, -1.0, 0.0]]])
+    partners = np.array([3, 4, 3, 0, 1, 0]), np.array([0.0, 0.0, 1.0, 0.0, 0.0, 1.0])
+    surface = Surface("Sheet", points, np.arange(6).reshape(2, 3))
+    thing = DetectionSurface(surface, surface_options={"seam": partners if is_sewn else None})
+    step = DetectionStep([thing], pairs=(), self_colliding=(0,))
+    assert tangled_edges(step.moment, 0).any() == (not is_sewn)
 
 
 def count_crossings(points: np.ndarray, triangles: np.ndarray) -> int:
