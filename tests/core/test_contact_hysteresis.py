@@ -46,7 +46,7 @@ def test_folded_sheet_self_contact_both_sides(surface: Surface) -> None:
     rows = DetectionStep(
         [DetectionSurface(replace_vertices(surface, points), rest=rest)], pairs=(), self_colliding=(0,)
     ).detect()
-    rows = rows.select(np.flatnonzero(rows.key[:, 1] == POINT))
+    rows = rows.select(np.flatnonzero(rows.key[:, 1] != EDGE))
     which = rows.key[:, 2]
     # Away from the fold, near which both halves are neighbours in the rest shape.
     mine = np.flatnonzero(rest[which, 0] > 0.6)
