@@ -79,6 +79,8 @@ _MIN_MEAN_EXIT = 0.5
 _NEIGHBOUR_DISTANCES = 2.5
 # Safety factor against rounding of a bound.
 _ROUNDING_MARGIN = 1.0 + 1e-9
+# A point that was behind a sheet is still behind a triangle only if its depth is at most this many times as large.
+_SAME_DEPTH = 2.0
 # A point is beyond the border of an open surface if the cosine between its offset and the normal is below this.
 _MAX_COSINE = 0.99
 
@@ -358,10 +360,13 @@ class CollisionDetection:
         """
         triangle = self.model.surfaces[b].triangles[near.triangle]
         nearest_points = np.einsum("kj,kji->ki", near.weights, start_surface.vertices[triangle])
-        side = np.einsum("ki,ki->k", start[near.point] - nearest_points, start_surface.normals[near.triangle])
-        side = np.where(side < 0.0, -1.0, 1.0)
-        # Points that ended the last step slightly behind the surface came from the other side.
-        side = np.where(np.isin(candidates[near.point], self._history.points_behind(a, b)), -side, side)
+        start_height = np.einsum("ki,ki->k", start[near.point] - nearest_points, start_surface.normals[near.triangle])
+        # Points that ended the last step slightly behind a triangle came from its other side. Other triangles of a fold
+        # may be nearest now.
+        depth = self._history.depths_behind(a, b, candidates[near.point])
+        max_depth = np.minimum(_SAME_DEPTH * depth, MAX_START_DEPTH * pair_distance(self.state, a, b))
+        is_behind = (depth > 0.0) & (np.abs(start_height) <= max_depth)
+        side = np.where((start_height < 0.0) != is_behind, -1.0, 1.0)
         normal = side[:, None] * end_surface.normals[near.triangle]
         height = np.einsum("ki,ki->k", near.offset, normal)
         direction = near.offset / np.maximum(near.distance, 1e-30)[:, None]

@@ -126,6 +126,11 @@ class ContactHistory:
         )
         return np.asarray(np.unique(self.keys[is_match, 2]))
 
+    def depths_behind(self, surface: int, other: int, points: Index) -> Array:
+        """Return how far the given points (k,) of a surface ended the last step behind another one, m."""
+        none = np.zeros_like(points)
+        return self.depths_of(np.stack([none + surface, none, points, none + other], axis=1))
+
     def edges_behind(self, surface: int) -> Index:
         """Return the features of edge pairs of a surface that ended the last step on the wrong side of each other."""
         is_match = (self.keys[:, [0, 1, 3]] == [surface, EDGE, surface]).all(axis=1) & (self.depths > 0.0)

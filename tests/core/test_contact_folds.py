@@ -58,10 +58,11 @@ def test_crumpled_sheet_comes_to_rest() -> None:
     assert max(moved[-4:]) < 1e-4 * body.surface.size
 
 
-def contact_normals(normals: np.ndarray, height: float) -> np.ndarray:
+def contact_normals(normals: np.ndarray, height: float, depth: float = 0.0) -> np.ndarray:
     """Return the contact normals (k, 3) of a sheet's vertex at a height over planes of the sheet through the origin.
 
     normals: (s, 3) of the planes, each a large triangle; the vertex has a small triangle of its own.
+    depth: m by which the vertex ended the last step behind the sheet.
     """
     corners, triangles = [], []
     for normal in normals:
@@ -79,8 +80,9 @@ def contact_normals(normals: np.ndarray, height: float) -> np.ndarray:
     # In the rest shape they are far apart.
     rest += 10.0 * np.repeat(np.arange(len(triangles)), 3)[:, None] * up
     surface = Surface("Sheet", points, np.array(triangles))
-    step = DetectionStep([DetectionSurface(surface, rest=rest)], pairs=(), self_colliding=(0,))
-    rows = step.detect()
+    key = np.array([[0, POINT, 3 * len(normals), 0]])
+    history = ContactHistory.of(key, np.zeros((1, 3)), np.ones(1), np.array([depth]))
+    rows = DetectionStep([DetectionSurface(surface, rest=rest)], (), (0,), history).detect()
     return np.asarray(rows.normal[rows.key[:, 2] == 3 * len(normals)])
 
 
@@ -98,6 +100,13 @@ def test_point_contacts_every_fold_side(count: int, tilt: float) -> None:
     assert len(found) == count
     apart = np.linalg.norm(found[:, None] - normals[None], axis=2)
     assert apart.min(axis=0).max() < 1e-6
+
+
+@pytest.mark.parametrize(("height", "depth", "is_behind"), [(0.2, 0.2, True), (1.3, 1.2, False), (0.4, 0.1, False)])
+def test_point_behind_one_side(height: float, depth: float, is_behind: bool) -> None:
+    """A point that ended the last step behind one side of a fold is not behind all others that are near."""
+    normals = contact_normals(tilted_normals((0.0, 0.0)), height * R, depth * R)
+    np.testing.assert_allclose(normals, [[0.0, 0.0, -1.0 if is_behind else 1.0]], atol=1e-12)
 
 
 def test_shallow_fold_counts_as_one_side() -> None:
