@@ -37,7 +37,7 @@ from .contact_history import POINT, ContactHistory
 from .edge_contacts import edge_edge_contacts
 from .fold_contacts import secondary_self_contacts
 from .penalty_and_friction import ContactSet
-from .self_edge_contacts import self_edge_contacts
+from .sheet_edge_contacts import sheet_edge_contacts
 
 
 def plane_contacts(state: CollisionState, pairs: Sequence[tuple[int, int]], points: Array) -> list[Collisions]:
@@ -149,7 +149,10 @@ class CollisionDetection:
             single += [pair for pair, one in zip(batched, needs_single, strict=True) if one]
         collisions += [self._pair_collisions(a, b, points, bounds, end_surfaces) for a, b in single]
         visible = [(a, b) for a, b in near_pairs if model.visible_surface[a] == a and model.visible_surface[b] == b]
-        collisions += edge_edge_contacts(self.state, visible, points, bounds, self._is_thorough)
+        sheets = [pair for pair in visible if model.are_sheets(*pair)]
+        others = [pair for pair in visible if pair not in sheets]
+        collisions += edge_edge_contacts(self.state, others, points, bounds, self._is_thorough)
+        collisions += [sheet_edge_contacts(self.state, a, b, points, self._history, 0.0) for a, b in sheets]
         for a in model.self_colliding:
             collisions += self._self_collisions(a, points, bounds, end_surfaces)
         return build_contacts(self.state, collisions, self._history, points)
@@ -278,7 +281,7 @@ class CollisionDetection:
             return [nearest_contacts]
         distance = pair_distance(self.state, a, a)
         limit = _NEIGHBOUR_DISTANCES * distance
-        edge_contacts = self_edge_contacts(self.state, a, points, self._history, limit)
+        edge_contacts = sheet_edge_contacts(self.state, a, a, points, self._history, limit)
         if not len(nearest_contacts):
             return [edge_contacts]
         start, start_surface = self.state.start[points_slice], self._start_surface(a)

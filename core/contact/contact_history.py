@@ -131,9 +131,9 @@ class ContactHistory:
         none = np.zeros_like(points)
         return self.depths_of(np.stack([none + surface, none, points, none + other], axis=1))
 
-    def edges_behind(self, surface: int) -> Index:
-        """Return the features of edge pairs of a surface that ended the last step on the wrong side of each other."""
-        is_match = (self.keys[:, [0, 1, 3]] == [surface, EDGE, surface]).all(axis=1) & (self.depths > 0.0)
+    def edges_behind(self, surface: int, other: int) -> Index:
+        """Return the features of edge pairs of surfaces that ended the last step on the wrong side of each other."""
+        is_match = (self.keys[:, [0, 1, 3]] == [surface, EDGE, other]).all(axis=1) & (self.depths > 0.0)
         return np.asarray(self.keys[is_match, 2])
 
 

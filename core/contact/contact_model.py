@@ -166,6 +166,11 @@ class ContactModel:
         """Index (N,) of each point's surface."""
         return np.repeat(np.arange(len(self.surfaces)), np.diff(self.point_starts))
 
+    def are_sheets(self, *surfaces: int) -> bool:
+        """Return whether all the given surfaces are open ones of bodies, with triangles."""
+        given = [self.surfaces[k] for k in surfaces]
+        return not any(one.is_collider or one.is_closed or not len(one.triangles) for one in given)
+
     def points_of(self, surface: int) -> slice:
         """Return the slice of a surface's points in the stack of all points."""
         return slice(int(self.point_starts[surface]), int(self.point_starts[surface + 1]))

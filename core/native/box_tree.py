@@ -310,7 +310,7 @@ class MovingEdgeTree(BoxTree):
         self._edges, self._points = _checked_edges(end, edges)
         # Motion that is common to all edges does not make them meet.
         motion = self._points - start
-        self._motion = motion - motion.mean(axis=0)
+        self._motion = motion - motion[edges].mean(axis=(0, 1))
         longest = np.sqrt((self._motion * self._motion).sum(axis=1))[edges].max(axis=1)[:, None]
         first, second = end[edges[:, 0]], end[edges[:, 1]]
         boxes = np.concatenate([np.minimum(first, second) - longest, np.maximum(first, second) + longest], axis=1)

@@ -15,7 +15,7 @@ from test_contact_reports import plane
 from builders import scene
 from dampsim.core.contact.contact_history import CORNER_KINDS, EDGE, POINT, ContactHistory
 from dampsim.core.contact.penalty_and_friction import ContactSet
-from dampsim.core.contact.self_edge_contacts import tangled_edges
+from dampsim.core.contact.sheet_edge_contacts import tangled_edges
 from dampsim.core.geometry.collision.edge_pairs import near_edge_pairs
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.geometry.mesh.triangles import Topology
@@ -168,6 +168,21 @@ def test_edges_keep_their_side(side: float) -> None:
         np.testing.assert_allclose(returned.normal, near.normal, atol=1e-12)
 
 
+@pytest.mark.parametrize("side", [1.0, -1.0])
+@pytest.mark.parametrize("heights", [(3.0, 1.0), (1.0, -3.0), (40.0, -60.0)])
+def test_smooth_edges_of_two_sheets(side: float, heights: tuple[float, float]) -> None:
+    """The diagonals of two flat squares touch, and are pushed back if they crossed."""
+    square = np.array([[-1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -1.0, 0.0]])
+    start, end = (square[[2, 3, 0, 1]] + np.array([0.1, 0.05, side * height * R]) for height in heights)
+    faces = np.array([[0, 1, 2], [1, 0, 3]])
+    lower, upper = Surface("Lower", square, faces), Surface("Upper", start, faces)
+    rows = DetectionStep([DetectionSurface(lower), DetectionSurface(upper, end)]).detect()
+    touched = [{*rows.weights[[k]].indices.tolist()} for k in np.flatnonzero(rows.key[:, 1] == EDGE)]
+    assert touched.count({0, 1, 4, 5}) == 1
+    row = np.flatnonzero(rows.key[:, 1] == EDGE)[touched.index({0, 1, 4, 5})]
+    np.testing.assert_allclose(rows.normal[row], [0.0, 0.0, -side], atol=1e-12)
+
+
 def test_distant_edges_do_not_touch() -> None:
     assert len(edge_contacts((3.0 * R, 3.0 * R))) == 0
     # Neighbours in the rest shape.
@@ -183,7 +198,7 @@ def test_sewn_faces_are_not_tangled(is_sewn: bool) -> None:
     surface = Surface("Sheet", points, np.arange(6).reshape(2, 3))
     thing = DetectionSurface(surface, surface_options={"seam": partners if is_sewn else None})
     step = DetectionStep([thing], pairs=(), self_colliding=(0,))
-    assert tangled_edges(step.moment, 0).any() == (not is_sewn)
+    assert tangled_edges(step.moment, 0, 0).any() == (not is_sewn)
 
 
 def count_crossings(points: np.ndarray, triangles: np.ndarray) -> int:

@@ -84,7 +84,7 @@ def meeting_edge_pairs(start: Array, end: Array, edges: Index, reach: float) -> 
     farther apart than that. Edges with a common vertex are left out.
     """
     motion = end - start
-    motion = motion - motion.mean(axis=0)
+    motion = motion - motion[edges].mean(axis=(0, 1))
     library = load_library()
     if library is not None:
         first, second = MovingEdgeTree(library, start, end, edges).meeting(reach, _PARALLEL_SINE**2)
