@@ -22,6 +22,7 @@ SAMPLES = {
     "bridge": "Rope Bridge",
     "shag": "Hair",
     "dent": "Lump of Clay",
+    "chain": "Chain of Rings",
     "tentacle": "Tentacle with Fibres",
     "walker": "Walker with Muscles",
 }

@@ -22,7 +22,7 @@ def test_esc_report_of_each_operator(load: Load) -> None:
         waiting += job.__subclasses__()
         if hasattr(job, "bl_idname"):
             jobs.append(job)
-    assert len(jobs) == 7
+    assert len(jobs) == 9
     new_scene()
     instance = SimpleNamespace(_exported=(), _objects=lambda context: [], frame=12)
     for job in jobs:

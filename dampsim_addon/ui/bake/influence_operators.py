@@ -55,6 +55,7 @@ class DAMPSIM_OT_blend(ModalJob, Operator):
     bl_idname = "dampsim.blend"
     bl_label = "Blend Bake"
     bl_options = {"REGISTER", "UNDO"}
+    ended_by_esc = "stops"
 
     kind: EnumProperty(name="Blend", description="Choose how Influence changes", items=_BLEND_ITEMS)
     frame: IntProperty(
@@ -119,7 +120,7 @@ class DAMPSIM_OT_blend(ModalJob, Operator):
             report(self, {"WARNING"}, warning)
 
     def completion_messages(self, context: Context) -> tuple[str, str]:
-        return "blended", "blend stopped, and nothing is changed"
+        return "blended", "blend stopped"
 
 
 class DAMPSIM_OT_remove_blends(ModalJob, Operator):
@@ -128,6 +129,7 @@ class DAMPSIM_OT_remove_blends(ModalJob, Operator):
     bl_idname = "dampsim.remove_blends"
     bl_label = "Remove Blends"
     bl_options = {"UNDO"}
+    ended_by_esc = "stops"
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -140,7 +142,7 @@ class DAMPSIM_OT_remove_blends(ModalJob, Operator):
         yield from remove_baked_blends(context.scene, context.view_layer, chosen_simulated(context))
 
     def completion_messages(self, context: Context) -> tuple[str, str]:
-        return "blends removed", "stopped, and nothing is changed"
+        return "blends removed", "stopped"
 
 
 class DAMPSIM_OT_rest_by_frame(ModalJob, Operator):
