@@ -33,7 +33,7 @@ def sheet_edge_contacts(
     begin = len(edges) - len(model.surfaces[b].touching_edges)
     pairs = meeting_edge_pairs(state.start, points, edges, SEARCH_FACTOR * pair_distance(state, a, b))
     features = pairs.first * (len(edges) - begin) + pairs.second - begin
-    was_behind, is_tangled = np.isin(features, history.edges_behind(a, b)), _tangled_edges(state, a, b)
+    was_behind, is_tangled = np.isin(features, history.edges_behind(a, b)), tangled_edges(state, a, b)
     # Contacts push edges back that have just crossed, but not the others of a crossing.
     is_kept = was_behind | ~(is_tangled[pairs.first] | is_tangled[pairs.second])
     is_kept &= model.is_dynamic[edges[pairs.first]].any(axis=1) | model.is_dynamic[edges[pairs.second]].any(axis=1)
@@ -67,7 +67,7 @@ def sheet_edge_contacts(
     )
 
 
-def _tangled_edges(state: CollisionState, a: int, b: int) -> Mask:
+def tangled_edges(state: CollisionState, a: int, b: int) -> Mask:
     """Return which edges (e,) of two sheets cross triangles of the other, or bound crossed ones, at the step's start.
 
     If a equals b, the edges of that sheet and its own triangles count. Contacts of such edges would hold both sides of
@@ -77,13 +77,13 @@ def _tangled_edges(state: CollisionState, a: int, b: int) -> Mask:
     if not isinstance(known, np.ndarray):
         masks = {k: np.zeros(len(state.model.surfaces[k].touching_edges), dtype=bool) for k in (a, b)}
         for one, other in {(a, b), (b, a)}:
-            _mark_tangled_edges(state, one, other, masks[one], masks[other])
+            _marktangled_edges(state, one, other, masks[one], masks[other])
         known = np.concatenate([*masks.values()])
         state.cache["tangled", a, b] = known
     return known
 
 
-def _mark_tangled_edges(state: CollisionState, a: int, b: int, first: Mask, second: Mask) -> None:
+def _marktangled_edges(state: CollisionState, a: int, b: int, first: Mask, second: Mask) -> None:
     """Mark the edges of sheet a in first (e,) that cross triangles of sheet b, and those of the triangles in second."""
     model = state.model
     edges, surface = model.surfaces[a].touching_edges, model.surfaces[b]

@@ -7,7 +7,7 @@ from collections.abc import Generator
 import bpy
 from bpy.types import Context, Operator
 
-from ....core import ParameterError, kind_by_name
+from ....core import KINDS, ParameterError
 from ....core.base.wording import format_number, format_small
 from ... import live
 from ...blender.dampsim_names import joined_bake_keys
@@ -143,7 +143,8 @@ class DAMPSIM_OT_calibrate(ActiveObjectJob, Operator):
 
 
 def _has_stiffness(obj: bpy.types.Object) -> bool:
-    return kind_by_name(obj.dampsim.kind).has_stiffness
+    # An unknown kind, as from a newer version, is reported by the panel.
+    return any(kind.has_stiffness for kind in KINDS if kind.name == obj.dampsim.kind)
 
 
 def _is_settle_controlled(obj: bpy.types.Object) -> bool:
