@@ -148,7 +148,7 @@ RIDGE_OFFSETS = np.array([[0.6 * R, 0.0, -1.0 * R], [-0.6 * R, 0.0, -1.0 * R]])
 
 @pytest.mark.slow
 def test_crumpled_flag_comes_to_rest() -> None:
-    """A flag that is pinned along one side falls into its folds."""
+    """A flag that is pinned along one side falls into its folds, which slide over each other until about frame 100."""
     x, z = np.meshgrid(np.linspace(0.0, 1.2, 19), np.linspace(0.0, -0.8, 13))
     bumps = 0.002 * np.random.default_rng(1).standard_normal(x.size)
     k = np.arange(x.size).reshape(x.shape)
@@ -162,7 +162,7 @@ def test_crumpled_flag_comes_to_rest() -> None:
     dials = {**STOUT_COTTON, "touch_self": True, "start_settled": False, "settle": 24.0}
     shapes = [
         frame.shapes["Flag"]
-        for frame in Simulation(scene(static_body(flag, pins, kind="CLOTH", **dials), last=100)).frames()
+        for frame in Simulation(scene(static_body(flag, pins, kind="CLOTH", **dials), last=130)).frames()
     ]
     late = [np.linalg.norm(b - a, axis=1).max() for a, b in zip(shapes[-8:-1], shapes[-7:], strict=True)]
     # A hopping sheet would move by the contact distance, 7 mm.
