@@ -49,7 +49,7 @@ def sheet_edge_contacts(
     sides = np.where((normal * pairs.offset).sum(axis=1) < 0.0, -1.0, 1.0)
     began = state.start[stencil]
     is_below = (_common_normals(began) * (began[:, 0] - began[:, 2])).sum(axis=1) < 0.0
-    # Where the lines have changed sides, the edges may have crossed, or only turned.
+    # If the lines have changed sides, the edges either crossed or only turned.
     changed = np.flatnonzero(is_below != (sides < 0.0))
     crossings = edge_pair_crossings(state.start, points, edges, pairs.first[changed], pairs.second[changed])
     is_behind[changed[crossings.pair]] ^= True

@@ -299,7 +299,7 @@ class EdgeTree(BoxTree):
 
 
 class MovingEdgeTree(BoxTree):
-    """Tree of edges of one moving surface."""
+    """Tree of edges of moving surfaces."""
 
     def __init__(self, library: KernelLibrary, start: Array, end: Array, edges: Index) -> None:
         """Build the tree. start, end: (v, 3) m.  edges: (e, 2).

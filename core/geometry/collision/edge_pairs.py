@@ -78,7 +78,7 @@ def near_edge_pairs(
 
 
 def meeting_edge_pairs(start: Array, end: Array, edges: Index, reach: float) -> EdgePairs:
-    """Return the pairs of edges (m, 2) of one moving surface that end a step close to each other, each once.
+    """Return the pairs of edges (m, 2) of moving surfaces that end a step close to each other, each once.
 
     start, end: (v, 3) m.  reach: m, enlarged by the relative motion of each pair: edges that meet in the step end no
     farther apart than that. Edges with a common vertex are left out.
