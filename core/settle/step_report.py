@@ -19,6 +19,7 @@ class Verdict(Enum):
     BISECT = "repeat the step in twice as many parts"
     TRUNCATE = "move the bodies only as far as they do not intersect"
     ACCEPT = "accept an inaccurate result"
+    PUSH_OUT = "push bodies out of each other and of colliders"
     LIMIT = "bring the step to an end, with limits on shape and speed"
 
 

@@ -87,6 +87,11 @@ class WorkMeter:
         return math.isfinite(self.budget)
 
     @property
+    def is_last_step(self) -> bool:
+        """True if the current step ends the frame."""
+        return self.steps_begun >= self.steps_per_frame
+
+    @property
     def is_spent(self) -> bool:
         """True if the current limit is reached."""
         return self.spent >= self.limit

@@ -14,9 +14,11 @@ from scipy.spatial import cKDTree
 from ..base.arrays import Array, Index
 from ..base.memo import Memo
 from ..contact.collision_detection import CollisionDetection
+from ..contact.collision_state import CollisionState
 from ..contact.contact_preconditioner import COLUMN_BATCH, InverseColumns
 from ..contact_response.contact_guards import ContactGuards
 from ..contact_response.contact_solve import ContactSolve
+from ..contact_response.push_out import PushOut
 from ..objective.contact_problem import ContactProblem
 from ..objective.nodal_rotations import NodalRotations
 from ..objective.reference_motion import RegionSlice, region_slices
@@ -38,7 +40,7 @@ from ..system.inputs import Inputs, subinterval_inputs
 from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
-from .shape_limit import carried_state
+from .shape_limit import carried_state, overstretched_regions, restarted_history
 from .step_policy import Minimiser, SpentWork, StepPolicy
 from .violence import Violence
 
@@ -123,6 +125,7 @@ class Stepper:
         self._factorisations: dict[tuple[float, bytes, bytes, bytes], Solve] = {}
         self._hanging_compliances: Memo[Solve] = Memo(_MAX_CACHED_FACTORISATIONS)
         self._compliances: list[tuple[Solve, InverseColumns]] = []
+        self._push_out = PushOut(system, self.free)
         self._roundings: list[tuple[Solve, float]] = []
 
     def with_regions(self, regions: tuple[Region, ...]) -> Stepper:
@@ -193,6 +196,7 @@ class Stepper:
                 # Calm frames that spend their work keep the speed of their swing.
                 is_rough = violence.is_crushing
                 after = policy.excessive_motion.limit(self.system, state, after, inputs, h, is_rough=is_rough)
+                after = self._without_deep_overlaps(state, after, step)
                 return self._finished(state, after, step, is_regular=False), report
             if is_last:
                 return given_state, report
@@ -203,8 +207,32 @@ class Stepper:
         )
         if guard.fires(is_excessive, counts):
             after = guard.limit(self.system, state, after, inputs, h, is_rough=report.is_rough)
-        after = relax(self.system, state, after, h)
+        after = self._without_deep_overlaps(state, relax(self.system, state, after, h), step)
         return self._finished(state, after, step, is_regular=is_regular), report
+
+    def _without_deep_overlaps(self, before: State, after: State, step: _Step) -> State:
+        """Return the state at the end of a frame, pushed out of deep overlaps where animated points crush bodies."""
+        guard, inputs = self.policy.deep_overlaps, [one.contact for one in step.inputs]
+        contact, is_shown = self.system.contact, step.meter.is_limited and step.meter.is_last_step
+        if contact is None or all(one is None for one in inputs):
+            return after
+        if not (guard.is_enabled and step.violence.is_crushing and is_shown):
+            return after
+        system, factors = self.system, step.controls.stiffness_per_block(len(self.system.blocks))
+        collisions = CollisionState.of(contact, before.positions, inputs, factors, step.h)
+
+        def is_allowed(positions: Array) -> bool:
+            shape = replace(after, positions=positions)
+            if overstretched_regions(system, after, shape, step.inputs, guard.max_ratio):
+                return False
+            energies = [system.elastic_energy(x, factors) for x in (after.positions, positions)]
+            impact = guard.impact_energy(system, step.inputs, step.h)
+            return energies[1] <= max(guard.max_energy_ratio * energies[0], impact)
+
+        positions = self._push_out(collisions, after.positions, guard.max_depth, is_allowed)
+        if not guard.fires(positions is not after.positions, step.counts):
+            return after
+        return replace(after, positions=positions, history=restarted_history(self.system, after.history))
 
     def _finished(self, before: State, after: State, step: _Step, *, is_regular: bool) -> State:
         """Return the state after a step with its counters updated. is_regular: see count_still_step()."""

@@ -12,6 +12,7 @@ import numpy as np
 from ..base.arrays import Array, take_rows
 from ..geometry.mesh.rigid_motion import fit_rigid_motion, rigid_mode_basis
 from ..solvers.displacement_criterion import max_norm
+from ..system.history import History
 from ..system.inputs import Inputs
 from ..system.region import Region
 from ..system.state import State
@@ -81,11 +82,14 @@ def limit_shape(
         fastest, room = max_norm(loose), max(max_speed - max_norm(rigid), 0.0)
         if fastest > room or fraction < 1.0:
             v[free] = rigid + loose * min(room / max(fastest, 1e-300), 1.0)
-    history = end.history.without_deformation()
-    if is_cut:
-        # Contacts of nodes that were moved are detected as if for the first time.
-        history = replace(history, contacts={k: one for k, one in history.contacts.items() if k != system.name})
+    history = restarted_history(system, end.history) if is_cut else end.history.without_deformation()
     return replace(end, positions=x, velocities=v, history=history)
+
+
+def restarted_history(system: System, history: History) -> History:
+    """Return a history for nodes that were moved: contacts are detected as if for the first time."""
+    contacts = {name: one for name, one in history.contacts.items() if name != system.name}
+    return replace(history.without_deformation(), contacts=contacts)
 
 
 def rigid_speed(system: System, state: State) -> float:

@@ -63,6 +63,10 @@ _MIN_FINAL_BISECTIONS, _MAX_PART_MOTION = 2, 0.5
 _ROUGH_TOLERANCE_FACTOR = 30.0
 # Largest extent after a violent motion over that at rest, and largest speed over that of animated points.
 _MAX_EXTENT_RATIO, _MAX_IMPACT_SPEED_RATIO = 1.15, 1.25
+# Depth after a crushing step from which bodies are pushed out, relative to the smaller surface's size: 5% are visible.
+# The extent of a pushed body over that at rest, which grows with a dent on one side, and its elastic energy over that
+# before may reach these limits.
+_MAX_DEPTH, _MAX_PUSHED_RATIO, _MAX_ENERGY_RATIO = 0.03, 1.3, 2.0
 # Fraction of the fastest speed of deformation that a step with an inaccurate result may keep.
 _REMAINING_SPEED = 0.7
 
@@ -313,6 +317,28 @@ class ExcessiveMotion(Guard):
         return surrounding_speed + h * max_norm(_external_accelerations(system, inputs))
 
 
+@dataclass(frozen=True)
+class DeepOverlaps(Guard):
+    """Push bodies out that end a crushing step deep in a collider, or in each other (decision 0102).
+
+    Their contacts act in opposite directions there, so the next searches fail as well.
+
+    max_depth: relative to the size of the smaller surface.  max_ratio: largest extent then, over that at rest.
+    max_energy_ratio: largest elastic energy then, over that before, if it exceeds the energy of the impact.
+    """
+
+    name: ClassVar[str] = "DEEP_OVERLAPS"
+    verdict: ClassVar[Verdict] = Verdict.PUSH_OUT
+    max_depth: float = _MAX_DEPTH
+    max_ratio: float = _MAX_PUSHED_RATIO
+    max_energy_ratio: float = _MAX_ENERGY_RATIO
+
+    @staticmethod
+    def impact_energy(system: System, inputs: Inputs, h: float) -> float:
+        """Return the kinetic energy of all nodes at the speed of the fastest animated point, J."""
+        return 0.5 * float(system.mass.sum()) * (max_kinematic_displacement(inputs) / h) ** 2
+
+
 # All guards, in the order in which they judge a step.
 GUARDS: tuple[type[Guard], ...] = (
     DeepSheetContact,
@@ -328,6 +354,7 @@ GUARDS: tuple[type[Guard], ...] = (
     RemainingIntersections,
     SpentWork,
     ExcessiveMotion,
+    DeepOverlaps,
 )
 
 
@@ -347,6 +374,7 @@ class StepPolicy:
     failed_attempts: FailedAttempts = FailedAttempts()
     spent_work: SpentWork = SpentWork()
     excessive_motion: ExcessiveMotion = ExcessiveMotion()
+    deep_overlaps: DeepOverlaps = DeepOverlaps()
     max_bisections: int = _MAX_BISECTIONS
 
     def without(self, guard: type[Guard]) -> StepPolicy:

@@ -28,6 +28,7 @@ _EFFECTS = {
     Verdict.RETRY: "retried with calmer motion",
     Verdict.ACCEPT: "accepted before they converged",
     Verdict.TRUNCATE: "cut short to keep surfaces apart",
+    Verdict.PUSH_OUT: "ended with the object pushed out of others",
     Verdict.LIMIT: _LIMITED,
 }
 # Frames by which rest may be later than Settle without a message.

@@ -1,0 +1,309 @@
+"""Last resort after a violent step: bodies that end deep in colliders, or in each other, are pushed out.
+
+A search that spends its work may leave a body deep in a collider, where contacts act in opposite directions.
+Geometry alone then gives the way out (docs/decisions/0102-push-crushed-bodies-out.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_matrix, diags, vstack
+from scipy.sparse.linalg import splu
+from scipy.spatial import cKDTree
+
+from ..base.arrays import Array, Index, take_rows
+from ..contact.collision_state import CollisionState
+from ..contact.collision_surface import CollisionSurface
+from ..geometry.collision.intersections import first_exits, points_inside
+from ..geometry.collision.proximity import nearest_triangles
+from ..geometry.mesh.triangles import Triangles, cross_rows, unit_vectors
+from ..system.region import node_adjacency
+from ..system.system import System
+
+# Rounds of moving out and measuring again, and sweeps over the overlaps in each.
+_MAX_ROUNDS, _SWEEPS = 6, 60
+# Depth at which the rounds end, relative to the largest allowed one: contacts move the rest out.
+_SHALLOW = 0.2
+# Depth that may remain, relative to that before, if the body cannot leave completely.
+_MIN_GAIN = 0.7
+# Largest number of overlaps in a round: the deepest ones.
+_MAX_OVERLAPS = 150
+# Points along each edge that are tested, besides its ends.
+_SAMPLES = (0.25, 0.5, 0.75)
+# Overlaps whose nearest ways out cancel each other to less than this fraction leave in a common direction.
+_MIN_MEAN_WAY = 0.5
+# Distance in front of the surface at which they end, in contact distances.
+_MARGIN = 0.25
+# Weight of unpinned nodes below which a part cannot move, and longest way relative to its distance from the pins.
+_MIN_FREE_WEIGHT, _MAX_SLOPE = 0.1, 0.7
+# Weight of the masses relative to the springs: small, so that free bodies move as a whole.
+_MASS_WEIGHT = 1e-3
+
+
+@dataclass(frozen=True)
+class Overlaps:
+    """Points of one surface that are inside another one.
+
+    rows: (k, N) weights of all points, whose sum is the vector from a place on the surface to the point inside.
+    ways: (k, 3) m, change of these vectors that moves the points out.
+    depths: (k,) distances to the surface, relative to the size of the smaller one.
+    is_common: whether a pair of surfaces leaves each other in a common direction.
+    """
+
+    rows: csr_matrix
+    ways: Array
+    depths: Array
+    is_common: bool = False
+
+    @property
+    def deepest(self) -> float:
+        """Largest depth; 0 without overlaps."""
+        return float(self.depths.max(initial=0.0))
+
+
+class PushOut:
+    """Displacement of unpinned nodes out of overlaps, smooth over a network of springs along the elements.
+
+    It is the smallest one in the energy norm of the network, with pins at rest. The mean position of bodies that only
+    overlap each other does not move.
+
+    free: (f,) nodes that are unknowns.
+    """
+
+    def __init__(self, system: System, free: Index) -> None:
+        self._system, self._free = system, free
+
+    def __call__(self, state: CollisionState, x: Array, max_depth: float, is_allowed: Callable[[Array], bool]) -> Array:
+        """Return positions (n, 3) m whose overlaps are no deeper than max_depth, or at most half as deep as those of x.
+
+        x itself is returned if nothing is deeper, or if no allowed shape is found. max_depth: relative to the smaller
+        surface's size.  is_allowed: whether a shape may be returned.
+        """
+        overlaps, deepest = self._movable(state, x)
+        if overlaps.deepest <= max_depth:
+            return x
+        best, least, y, is_common = x, max(max_depth, _MIN_GAIN * overlaps.deepest), x, None
+        for _ in range(_MAX_ROUNDS):
+            before, y = overlaps, self._moved(overlaps, y)
+            overlaps, depth = self._movable(state, y, is_common)
+            if overlaps.deepest <= least and depth <= deepest and is_allowed(y):
+                best, least = y, overlaps.deepest
+            if overlaps.deepest <= _SHALLOW * max_depth:
+                break
+            if overlaps.deepest > _MIN_GAIN * before.deepest:
+                # These ways lead back and forth.
+                is_common = not overlaps.is_common
+                overlaps, _ = self._movable(state, y, is_common)
+        return best
+
+    @cached_property
+    def _solve(self) -> Callable[[Array], Array]:
+        system, free = self._system, self._free
+        adjacency = node_adjacency(system.element_groups, len(system.rest)).tocoo()
+        lengths = np.linalg.norm(system.rest[adjacency.row] - system.rest[adjacency.col], axis=1)
+        springs = csr_matrix((1.0 / np.maximum(lengths, 1e-9), (adjacency.row, adjacency.col)), shape=adjacency.shape)
+        sums = np.asarray(springs.sum(axis=1)).ravel()
+        weight = _MASS_WEIGHT * sums.mean() / system.mass.mean()
+        matrix = (diags(sums + weight * system.mass) - springs).tocsr()
+        factors = splu(matrix[free][:, free].tocsc())
+        return lambda columns: np.asarray(factors.solve(columns))
+
+    @cached_property
+    def _pin_distances(self) -> Array:
+        """Distance (n,) m of each node at rest to the nearest hard pin of its block; infinite without pins."""
+        system, found = self._system, np.full(len(self._system.rest), np.inf)
+        for part in system.slices:
+            pins = np.flatnonzero(system.is_fixed[part])
+            if len(pins):
+                found[part] = cKDTree(system.rest[part][pins]).query(system.rest[part])[0]
+        return found
+
+    def _movable(self, state: CollisionState, x: Array, is_common: bool | None = None) -> tuple[Overlaps, float]:
+        """Return the overlaps that free nodes can leave without being torn off their pins, and the depth of all.
+
+        The matrix of their rows has the shape (k, f).  is_common: see find_overlaps().
+        """
+        found = find_overlaps(state, state.points_at(x), is_common)
+        rows = (found.rows @ state.model.operator).tocsr()[:, self._free]
+        weights = abs(rows)
+        total = np.asarray(weights.sum(axis=1)).ravel()
+        reach = np.full(len(total), np.inf)
+        distances = self._pin_distances[self._free]
+        if np.isfinite(distances).any():
+            reach = np.asarray(weights @ np.minimum(distances, 1e9)) / np.maximum(total, 1e-30)
+        is_kept = (total > _MIN_FREE_WEIGHT) & (np.linalg.norm(found.ways, axis=1) <= _MAX_SLOPE * reach)
+        kept = np.flatnonzero(is_kept)
+        if len(kept) > _MAX_OVERLAPS:
+            kept = np.sort(kept[np.argsort(-found.depths[kept], kind="stable")[:_MAX_OVERLAPS]])
+        return Overlaps(rows[kept], found.ways[kept], found.depths[kept], found.is_common), found.deepest
+
+    def _moved(self, overlaps: Overlaps, x: Array) -> Array:
+        """Return x (n, 3) m moved by the smallest displacement that changes each overlap by at least its way."""
+        lengths = np.linalg.norm(overlaps.ways, axis=1)
+        directions = overlaps.ways / lengths[:, None]
+        columns = self._solve(np.ascontiguousarray(overlaps.rows.T.toarray()))
+        compliance = (overlaps.rows @ columns) * (directions @ directions.T)
+        forces = np.zeros(len(lengths))
+        # Projected Gauss-Seidel: forces only push.
+        for _ in range(_SWEEPS):
+            for k in range(len(lengths)):
+                forces[k] = max(forces[k] + (lengths[k] - compliance[k] @ forces) / compliance[k, k], 0.0)
+        moved = x.copy()
+        moved[self._free] += columns @ (forces[:, None] * directions)
+        return moved
+
+
+def find_overlaps(state: CollisionState, points: Array, is_common: bool | None = None) -> Overlaps:
+    """Return all overlaps of different surfaces at points (N, 3) m, and of surfaces with planes.
+
+    is_common: whether all points of a pair leave in a common direction. By default, they take the nearest ways out,
+        unless these cancel each other.
+    """
+    model, found = state.model, [Overlaps(csr_matrix((0, state.model.point_count)), np.zeros((0, 3)), np.zeros(0))]
+    for a, b in model.colliding_pairs:
+        if model.visible_surface[a] == a and model.visible_surface[b] == b:
+            found += _pair_overlaps(state, points, a, b, is_common)
+    return Overlaps(
+        vstack([one.rows for one in found]).tocsr(),
+        np.concatenate([one.ways for one in found]),
+        np.concatenate([one.depths for one in found]),
+        any(one.is_common for one in found),
+    )
+
+
+def _pair_overlaps(state: CollisionState, points: Array, a: int, b: int, is_common: bool | None) -> list[Overlaps]:
+    """Return the overlaps of two surfaces: of points of a in b, and the reverse."""
+    surfaces = [state.model.surfaces[k] for k in (a, b)]
+    parts = [points[state.model.points_of(k)] for k in (a, b)]
+    margin = _MARGIN * float(state.pair_distances[a, b])
+    if surfaces[1].is_plane:
+        return _plane_overlaps(state, parts, a, b, margin)
+    if (parts[0].max(axis=0) < parts[1].min(axis=0)).any() or (parts[1].max(axis=0) < parts[0].min(axis=0)).any():
+        return []
+    sides = [
+        one
+        for one in (_Side.of(state, surfaces, parts, (a, b)), _Side.of(state, surfaces[::-1], parts[::-1], (b, a)))
+        if one is not None and len(one.places)
+    ]
+    if not sides:
+        return []
+    # All ways are motions of a relative to b.
+    signs = [1.0 if one.surfaces[0] == a else -1.0 for one in sides]
+    nearest = [sign * one.nearest_ways(one.normals) for one, sign in zip(sides, signs, strict=True)]
+    ways = np.concatenate(nearest)
+    lengths = np.linalg.norm(ways, axis=1)
+    direction = None
+    if is_common is None:
+        is_common = bool(np.linalg.norm(ways.sum(axis=0)) < _MIN_MEAN_WAY * lengths.sum())
+    if is_common:
+        axes = np.linalg.svd(parts[1] - parts[1].mean(axis=0), full_matrices=False)[2]
+        apart = np.stack([parts[0].mean(axis=0) - parts[1].mean(axis=0), ways.sum(axis=0)])
+        candidates = np.concatenate([axes, -axes, unit_vectors(apart)])
+        candidates = candidates[np.linalg.norm(candidates, axis=1) > 0.5]
+        longest = [
+            max(float(one.exits(sign * d).max()) for one, sign in zip(sides, signs, strict=True)) for d in candidates
+        ]
+        direction = candidates[int(np.argmin(longest))]
+    smaller = max(min(one.size for one in surfaces), 1e-12)
+    return [one.overlaps(sign, direction, margin, smaller) for one, sign in zip(sides, signs, strict=True)]
+
+
+def _plane_overlaps(state: CollisionState, parts: list[Array], a: int, b: int, margin: float) -> list[Overlaps]:
+    """Return the overlaps of points of a surface below a plane."""
+    surface, (origin, one, other) = state.model.surfaces[a], parts[1]
+    normal = cross_rows(one - origin, other - origin)
+    normal = normal / np.linalg.norm(normal)
+    below = surface.used_vertices
+    height = (take_rows(parts[0], below) - origin) @ normal
+    below, height = below[height < 0.0], height[height < 0.0]
+    rows = _rows((below + state.model.point_starts[a])[:, None], np.ones((len(below), 1)), state.model.point_count)
+    return [Overlaps(rows, (margin - height)[:, None] * normal, (margin - height) / surface.size)]
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Points of a surface that are inside another one.
+
+    surfaces: indices of both.  rows: (k, N) weights of all points.  places: (k, 3) m.
+    normals: (k, 3) of a closed surface, not normalised; None for an open one.  other: the closed surface around them.
+    """
+
+    state: CollisionState
+    surfaces: tuple[int, int]
+    rows: csr_matrix
+    places: Array
+    normals: Array | None
+    other: Triangles
+
+    @staticmethod
+    def of(
+        state: CollisionState, surfaces: list[CollisionSurface], parts: list[Array], indices: tuple[int, int]
+    ) -> _Side | None:
+        """Return the points of the first surface in the second one; None if that is open."""
+        first, second = surfaces
+        if not second.is_closed:
+            return None
+        other = Triangles(parts[1], second.triangles, second.topology)
+        # Threads and sheets only need their vertices outside.
+        edges = first.edges_and_faces[0] if first.is_closed else np.zeros((0, 2), dtype=np.int64)
+        vertices, start = first.used_vertices, state.model.point_starts[indices[0]]
+        columns = np.concatenate([vertices[:, None].repeat(2, axis=1), np.tile(edges, (len(_SAMPLES), 1))])
+        along = np.concatenate([np.zeros(len(vertices)), np.repeat(_SAMPLES, len(edges))])
+        weights = np.stack([1.0 - along, along], axis=1)
+        places = (weights[:, :, None] * parts[0][columns]).sum(axis=1)
+        inside = np.flatnonzero(points_inside(places, other))
+        rows = _rows(columns[inside] + start, weights[inside], state.model.point_count)
+        normals = None
+        if first.is_closed and len(inside):
+            of_vertices = Triangles(parts[0], first.triangles, first.topology).vertex_normals
+            normals = (weights[inside][:, :, None] * of_vertices[columns[inside]]).sum(axis=1)
+        return _Side(state, indices, rows, places[inside], normals, other)
+
+    def nearest_ways(self, normals: Array | None = None) -> Array:
+        """Return the ways (k, 3) m to the nearest places on the other surface; with normals, to those that face them.
+
+        A closed surface that is dented by another one would be torn by ways to its far side.
+        """
+        ways = np.zeros_like(self.places)
+        for facing in (None, normals):
+            near = nearest_triangles(self.other, self.places, np.inf, normals=facing)
+            ways[near.point] = -near.offset
+        return ways
+
+    def exits(self, direction: Array) -> Array:
+        """Return the distances (k,) m to the outside along a unit direction (3,)."""
+        return first_exits(self.places, direction, self.other)
+
+    def overlaps(self, sign: float, direction: Array | None, margin: float, smaller: float) -> Overlaps:
+        """Return the overlaps, with ways to the nearest places, or in a common direction.
+
+        sign: -1 if ways are motions of the other surface.  margin: m by which they are longer.
+        smaller: size of the smaller surface, m.
+        """
+        depths = np.linalg.norm(self.nearest_ways(), axis=1)
+        if direction is None:
+            ways = sign * self.nearest_ways(self.normals)
+            lengths = np.linalg.norm(ways, axis=1)
+            ways = ways * ((lengths + margin) / np.maximum(lengths, 1e-300))[:, None]
+        else:
+            lengths = self.exits(sign * direction)
+            ways = (lengths + margin)[:, None] * direction
+        is_kept = np.flatnonzero(lengths > 0.0)
+        ways, depths = ways[is_kept], depths[is_kept]
+        targets = self.places[is_kept] + sign * ways
+        near = nearest_triangles(self.other, targets, np.inf)
+        start = self.state.model.point_starts[self.surfaces[1]]
+        touched = _rows(self.other.triangles[near.triangle] + start, near.weights, self.state.model.point_count)
+        kept = is_kept[near.point]
+        rows = sign * (self.rows[kept] - touched)
+        return Overlaps(rows.tocsr(), ways[near.point], depths[near.point] / smaller, direction is not None)
+
+
+def _rows(columns: Index, weights: Array, count: int) -> csr_matrix:
+    """Return a matrix (k, count) with weights (k, m) in columns (k, m)."""
+    starts = np.arange(0, columns.size + 1, columns.shape[1])
+    return csr_matrix((weights.ravel(), columns.ravel(), starts), shape=(len(columns), count))

@@ -1,0 +1,143 @@
+"""Push-out: bodies that end a violent frame deep in colliders, or in each other, leave them smoothly."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+from violent_scenes import run_violent, violent_scene
+
+from dampsim.core.contact_response.push_out import PushOut, find_overlaps
+from dampsim.core.geometry.collision.intersections import penetration_depth
+from dampsim.core.geometry.mesh.surface import Surface
+from detection_cases import DetectionStep, DetectionSurface, collider_surface, plane_collider
+from random_pairs import icosphere
+
+MAX_DEPTH = 0.03
+
+
+def ball(name: str, radius: float, centre: tuple[float, float, float], subdivisions: int = 2) -> Surface:
+    made = icosphere(subdivisions)
+    return Surface(name, radius * made.vertices + np.array(centre), made.triangles)
+
+
+def push_out(step: DetectionStep, bodies: list[Surface], is_pinned: np.ndarray) -> PushOut:
+    """Return the push-out of bodies whose vertices are nodes. is_pinned: (n,) of all of them."""
+    starts = np.cumsum([0, *(len(one.vertices) for one in bodies)])
+    system: Any = SimpleNamespace(
+        rest=np.concatenate([one.vertices for one in bodies]),
+        mass=np.linspace(1.0, 2.0, int(starts[-1])),
+        element_groups=[one.triangles + start for one, start in zip(bodies, starts, strict=False)],
+        slices=tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(starts)),
+        is_fixed=is_pinned,
+    )
+    return PushOut(system, np.flatnonzero(~is_pinned))
+
+
+def pinned_ball_in(collider: DetectionSurface) -> tuple[DetectionStep, PushOut]:
+    """Return a step of a ball of radius 0.5 m, pinned above 0.35 m, that a collider overlaps, and its push-out."""
+    body = ball("Body", 0.5, (0.0, 0.0, 0.0))
+    step = DetectionStep([DetectionSurface(body), collider])
+    return step, push_out(step, [body], body.vertices[:, 2] > 0.35)
+
+
+def moved(step: DetectionStep, push: PushOut, is_allowed: bool = True) -> np.ndarray:
+    return push(step.moment, step.nodes, MAX_DEPTH, lambda _: is_allowed)
+
+
+def depth(step: DetectionStep, positions: np.ndarray) -> float:
+    """Return the depth of the first surface in the second one, over the smaller size, by exact intersections."""
+    first, second = step.things
+    exact = penetration_depth(positions, first.surface.triangles, second.end_positions, second.surface.triangles)
+    return exact / min(first.surface.size, second.surface.size)
+
+
+@pytest.mark.parametrize("centre", [(0.45, 0.0, 0.0), (0.2, 0.3, -0.2), (0.0, 0.0, -0.3), (0.3, 0.1, 0.1)])
+def test_pinned_body_leaves_collider(centre: tuple[float, float, float]) -> None:
+    """The pins stay, the body ends outside, and its edges are hardly stretched."""
+    step, push = pinned_ball_in(collider_surface(ball("Hammer", 0.2, centre, 1)))
+    found = moved(step, push)
+    assert depth(step, step.nodes) > 0.1
+    assert depth(step, found) < MAX_DEPTH
+    body = step.things[0].surface
+    is_pinned = body.vertices[:, 2] > 0.35
+    np.testing.assert_array_equal(found[is_pinned], body.vertices[is_pinned])
+    a, b = body.triangles.ravel(), body.triangles[:, [1, 2, 0]].ravel()
+    before, after = (np.linalg.norm(x[a] - x[b], axis=1) for x in (body.vertices, found))
+    # Without ways that face the body, up to 14.
+    assert (after / before).max() < 4.0
+
+
+def test_push_out_turns_with_the_scene() -> None:
+    """The displacement does not depend on the orientation of the scene."""
+    turn = Rotation.from_rotvec([0.3, -1.1, 0.7]).as_matrix()
+    body, hammer = ball("Body", 0.5, (0.0, 0.0, 0.0)), ball("Hammer", 0.2, (0.4, 0.1, -0.1), 1)
+    is_pinned = body.vertices[:, 2] > 0.35
+    found = []
+    for matrix in (np.eye(3), turn):
+        bodies = [replace(one, vertices=one.vertices @ matrix.T) for one in (body, hammer)]
+        step = DetectionStep([DetectionSurface(bodies[0]), collider_surface(bodies[1])])
+        found.append(moved(step, push_out(step, bodies[:1], is_pinned)))
+    assert np.abs(found[0] - body.vertices).max() > 0.05
+    np.testing.assert_allclose(found[1], found[0] @ turn.T, atol=1e-9)
+
+
+def test_overlapping_bodies_keep_their_mean_position() -> None:
+    """Two free bodies push each other apart; the mean position by mass stays."""
+    bodies = [ball("One", 0.5, (0.0, 0.0, 0.0)), ball("Other", 0.3, (0.6, 0.1, 0.0))]
+    step = DetectionStep([DetectionSurface(one) for one in bodies])
+    push = push_out(step, bodies, np.zeros(sum(len(one.vertices) for one in bodies), dtype=bool))
+    found, mass = moved(step, push), np.linspace(1.0, 2.0, len(step.nodes))
+    count = len(bodies[0].vertices)
+    exact = penetration_depth(found[:count], bodies[0].triangles, found[count:], bodies[1].triangles)
+    assert exact < MAX_DEPTH * bodies[1].size
+    assert np.abs(found - step.nodes).max() > 0.05
+    np.testing.assert_allclose(mass @ found / mass.sum(), mass @ step.nodes / mass.sum(), atol=1e-12)
+
+
+def test_body_leaves_plane() -> None:
+    floor = np.array([[0.0, 0.0, -0.2], [1.0, 0.0, -0.2], [0.0, 1.0, -0.2]])
+    step, push = pinned_ball_in(plane_collider(floor))
+    assert moved(step, push)[:, 2].min() > -0.2 - MAX_DEPTH * step.things[0].surface.size
+
+
+@pytest.mark.parametrize(
+    ("radius", "centre", "is_allowed", "why"),
+    [
+        (0.2, (0.69, 0.0, 0.0), True, "shallow"),
+        (0.2, (0.4, 0.0, 0.0), False, "not allowed"),
+        (0.15, (0.0, 0.0, 0.5), True, "at the pins"),
+    ],
+)
+def test_body_without_way_out_stays(
+    radius: float, centre: tuple[float, float, float], is_allowed: bool, why: str
+) -> None:
+    """Overlaps that are shallow, or that pins hold, move nothing."""
+    step, push = pinned_ball_in(collider_surface(ball("Hammer", radius, centre, 1)))
+    assert depth(step, step.nodes) > 0.0, why
+    assert moved(step, push, is_allowed) is step.nodes, why
+
+
+def test_ways_lead_out_of_the_other_surface() -> None:
+    """Each overlap ends outside if its point moves along its way."""
+    step, _ = pinned_ball_in(collider_surface(ball("Hammer", 0.2, (0.4, 0.0, 0.0), 1)))
+    points = step.moment.points_at(step.nodes)
+    for is_common in (False, True):
+        overlaps = find_overlaps(step.moment, points, is_common)
+        assert overlaps.is_common == is_common
+        # The row is the vector from the surface to the point; the way brings it to the outer side.
+        offsets = overlaps.rows @ points + overlaps.ways
+        assert np.linalg.norm(offsets, axis=1).max() < 0.02
+
+
+@pytest.mark.parametrize(("name", "kind", "before"), [("through", "SOLID", 0.14), ("hammer", "SPRINGS", 0.25)])
+def test_violent_frames_end_outside(name: str, kind: str, before: float) -> None:
+    """Bodies used to end frames as deep as 'before' in colliders that passed through them."""
+    frames = list(run_violent(violent_scene(name, kind)))
+    assert any("DEEP_OVERLAPS" in one.guards for one in frames)
+    assert max(one.depth for one in frames) < 0.05 < before
