@@ -180,6 +180,10 @@ class Stepper:
         work, policy = meter or WorkMeter(), self.policy
         violence = Violence.of(self.system, state, inputs, h, self.size)
         work.begin_step(policy.spent_work.max_work(violence), policy.spent_work.costs(violence))
+        if policy.spent_work.fires(policy.spent_work.ends_at_once(violence), counts):
+            # The search of the whole step would be discarded.
+            step = _Step(inputs, h, controls, guess, damping_positions, counts, work, None, violence)
+            return self._end_roughly(state, state, step, 0, 1)
         halvings, detection = self.initial_bisections(state, inputs, h, controls, counts)
         step = _Step(inputs, h, controls, guess, damping_positions, counts, work, detection, violence)
         while True:
@@ -192,12 +196,7 @@ class Stepper:
             # A static search continues from its last shape if a step fails, so it needs no rough end.
             may_fail = not work.is_limited or controls.is_static
             if policy.spent_work.fires(work.is_spent or (is_last and not may_fail), counts):
-                after, report = self._finish_roughly(after, step, done, 2**halvings)
-                # Calm frames that spend their work keep the speed of their swing.
-                is_rough = violence.is_crushing
-                after = policy.excessive_motion.limit(self.system, state, after, inputs, h, is_rough=is_rough)
-                after = self._without_deep_overlaps(state, after, step)
-                return self._finished(state, after, step, is_regular=False), report
+                return self._end_roughly(state, after, step, done, 2**halvings)
             if is_last:
                 return given_state, report
             halvings += 1
@@ -234,12 +233,26 @@ class Stepper:
             return after
         return replace(after, positions=positions, history=restarted_history(self.system, after.history))
 
-    def _finished(self, before: State, after: State, step: _Step, *, is_regular: bool) -> State:
-        """Return the state after a step with its counters updated. is_regular: see count_still_step()."""
+    def _end_roughly(self, before: State, state: State, step: _Step, done: int, parts: int) -> tuple[State, StepReport]:
+        """Bring a step from a state before it to an end, see _finish_roughly(); return the state after it, and a report."""
+        after, report, has_converged = self._finish_roughly(state, step, done, parts)
+        # Calm frames that spend their work keep the speed of their swing.
+        is_rough, limit = step.violence.is_crushing, self.policy.excessive_motion.limit
+        after = limit(self.system, before, after, step.inputs, step.h, is_rough=is_rough)
+        after = self._without_deep_overlaps(before, after, step)
+        return self._finished(before, after, step, is_regular=False, has_converged=has_converged), report
+
+    def _finished(
+        self, before: State, after: State, step: _Step, *, is_regular: bool, has_converged: bool = False
+    ) -> State:
+        """Return the state after a step with its counters updated.
+
+        is_regular: see count_still_step().  has_converged: whether all parts of a step that ended roughly converged.
+        """
         after = count_still_step(self.system, before, after, step.inputs, step.h, step.controls, is_regular)
         guard, violence = self.policy.spent_work, step.violence
-        is_spent = step.counts[SpentWork] > 0 and guard.remembers(violence)
-        history = violence.updated_history(self.system, after.history, is_spent=is_spent)
+        spent_steps = guard.updated_count(violence, is_spent=step.counts[SpentWork] > 0, has_converged=has_converged)
+        history = violence.updated_history(self.system, after.history, spent_steps)
         return after if history is after.history else replace(after, history=history)
 
     def frame_meter(self, step_count: int) -> WorkMeter:
@@ -366,9 +379,12 @@ class Stepper:
         problem, minimum = contact.solve(make_problem, minimise, free_guess, step.controls.tolerance, is_rejected)
         return problem, minimum, contact
 
-    def _finish_roughly(self, state: State, step: _Step, done: int, parts: int) -> tuple[State, StepReport]:
-        """Bring a step to an end of which some of its parts are done, see SpentWork."""
-        guard, iterations, evaluations = self.policy.spent_work, 0, 0
+    def _finish_roughly(self, state: State, step: _Step, done: int, parts: int) -> tuple[State, StepReport, bool]:
+        """Bring a step to an end of which some of its parts are done, see SpentWork.
+
+        Also return whether the searches of all these parts converged.
+        """
+        guard, iterations, evaluations, has_converged = self.policy.spent_work, 0, 0, True
         attempt, guards = self.policy.calm_attempt(self.attempts(step.controls)), self.policy.contacts.rough()
         controls = replace(step.controls, tolerance=guard.tolerance_factor * step.controls.tolerance)
         step = replace(step, controls=controls)
@@ -383,12 +399,14 @@ class Stepper:
             problem, minimum, contact = self._solve_part(state, step, inputs, h, attempt, guards, True)
             iterations += minimum.iterations
             evaluations += minimum.evaluations
+            has_converged &= minimum.outcome is Outcome.CONVERGED
             if contact is None:
                 after = problem.state_after(minimum.velocities)
             else:
                 after = contact.finish_step(problem, minimum.velocities, True)
             state = after if after.is_finite else carried_state(self.system, state, inputs, h)
-        return state, StepReport(Outcome.CONVERGED, iterations, evaluations, count, 1.0, step.counts)
+        report = StepReport(Outcome.CONVERGED, iterations, evaluations, count, 1.0, step.counts)
+        return state, report, has_converged
 
     def _is_runaway_step(self, state: State, inputs: Inputs, h: float, controls: Controls, velocities: Array) -> bool:
         """Return whether a step with velocities (f, 3) m/s is a runaway step, see RunawayStep."""

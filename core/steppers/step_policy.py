@@ -259,9 +259,19 @@ class SpentWork(Guard):
         budget = self.crushing_budget if violence.is_crushing else self.budget
         return budget * 0.5 ** min(violence.spent_steps, self.max_halvings)
 
-    def remembers(self, violence: Violence) -> bool:
-        """Return whether a step of such violence that spends its work reduces the budget of the next one."""
-        return violence.is_crushing or self.halves_calm_budget
+    def ends_at_once(self, violence: Violence) -> bool:
+        """Return whether a step is made in calm parts from its start, because the steps before it spent even less work."""
+        return self.halves_calm_budget and violence.spent_steps > self.max_halvings
+
+    def updated_count(self, violence: Violence, *, is_spent: bool, has_converged: bool) -> int:
+        """Return the number of successive steps that spent their work, after a step of such violence.
+
+        is_spent: whether it did.  has_converged: whether its calm parts converged nevertheless, so that the next step is
+            tried as a whole again, with the smallest budget.
+        """
+        if not is_spent or not (violence.is_crushing or self.halves_calm_budget):
+            return 0
+        return min(violence.spent_steps + 1, self.max_halvings) if has_converged else violence.spent_steps + 1
 
     def part_count(self, violence: Violence) -> int:
         """Return the number of parts in which the rest of a step is made."""

@@ -32,7 +32,7 @@ class Violence:
     motion: largest displacement of an animated point in the step, absolute or relative to the bodies, whichever is
         smaller, in sizes of the smallest body.
     crushing_steps, violent_steps: number of steps, with this one, for which the limits of a motion hold.
-    spent_steps: number of successive steps before this one that spent their work.
+    spent_steps: number of successive steps before this one that spent their work, see SpentWork.
     is_hit: whether a collider moves so far in this step that it may crush bodies.
     """
 
@@ -84,13 +84,12 @@ class Violence:
         """True if animated points move by more than a body's size in this step."""
         return self.motion > _MIN_HOPELESS_MOTION
 
-    def updated_history(self, system: System, history: History, *, is_spent: bool) -> History:
+    def updated_history(self, system: System, history: History, spent: int) -> History:
         """Return the history at the end of the step, with the remaining steps; unchanged after calm steps.
 
-        is_spent: whether the step spent its work, and this reduces the work of the next one.
+        spent: number of successive steps up to this one that spent their work.
         """
-        own, spent = history.block(system.name), self.spent_steps + 1 if is_spent else 0
-        is_known = self.is_crushing or is_spent
+        own, is_known = history.block(system.name), self.is_crushing or spent > 0
         counts = np.array([self.crushing_steps, self.violent_steps, spent], dtype=float) if is_known else None
         if counts is None and own.violence is None:
             return history

@@ -137,15 +137,15 @@ def test_limits_hold_after_motion() -> None:
     history, steps = History(), 0
     found = violence(0.7)
     while found.is_crushing:
-        history = found.updated_history(SYSTEM, history, is_spent=True)
+        history = found.updated_history(SYSTEM, history, found.spent_steps + 1)
         history = history_from_arrays(history_arrays(history))
         found = violence(0.0, replace(State.at_rest(SYSTEM.rest), history=history))
         steps += 1
         assert found.spent_steps == steps
     assert steps == 48
-    last = found.updated_history(SYSTEM, history, is_spent=False)
+    last = found.updated_history(SYSTEM, history, 0)
     assert last.block(SYSTEM.name).violence is None
-    assert found.updated_history(SYSTEM, last, is_spent=False) is last
+    assert found.updated_history(SYSTEM, last, 0) is last
 
 
 def test_budget_by_violence() -> None:
@@ -171,7 +171,10 @@ def test_calm_budget_of_sheets() -> None:
 
 
 def test_sheet_remembers_spent_work() -> None:
-    """The count of spent steps is in the history without any violence, until a step stays within its budget."""
+    """The count of spent steps is in the history without any violence, until a step stays within its budget.
+
+    After three of them, steps are made in four parts at once, until these converge.
+    """
     flat = sheet(4)
     pins = (flat.vertices[:, 0] < 1e-9).astype(float)
     simulation = Simulation(scene(static_body(flat, pins, kind="CLOTH", start_settled=False), last=2))
@@ -180,15 +183,24 @@ def test_sheet_remembers_spent_work() -> None:
     inputs = simulation.pose_evaluator.stationary_inputs(simulation.islands[0], simulation.sample_frame(1).samples[-1])
     search, found = stepper._minimiser, []
 
+    durations: list[list[float]] = []
+
+    def run(problem: Any, start: np.ndarray, tolerance: Any) -> Minimum:
+        durations[-1].append(problem._h)
+        return search(problem, start, tolerance)
+
     def fail(*given: Any) -> Minimum:
-        return replace(search(*given), outcome=Outcome.LINE_SEARCH)
+        return replace(run(*given), outcome=Outcome.LINE_SEARCH)
 
     stepper.policy = stepper.policy.without(FailedSearch)
-    for minimiser in (fail, fail, search):
+    for minimiser in (fail, fail, fail, fail, run, run):
         stepper._minimiser = minimiser
+        durations.append([])
         state, _ = stepper.step(state, inputs, H, law, meter=stepper.frame_meter(1))
         found.append(state.history.block(stepper.system.name).violence)
-    assert [None if one is None else one.tolist() for one in found] == [[0, 0, 1], [0, 0, 2], None]
+    counts = [0 if one is None else int(one[2]) for one in found]
+    assert counts == [1, 2, 3, 4, 2, 0]
+    assert [one[0] for one in durations] == [H, H, H, H / 4.0, H / 4.0, H]
 
 
 def test_violent_frame_shares_its_budget() -> None:
