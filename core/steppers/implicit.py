@@ -234,7 +234,10 @@ class Stepper:
         return replace(after, positions=positions, history=restarted_history(self.system, after.history))
 
     def _end_roughly(self, before: State, state: State, step: _Step, done: int, parts: int) -> tuple[State, StepReport]:
-        """Bring a step from a state before it to an end, see _finish_roughly(); return the state after it, and a report."""
+        """Bring a step to an end, see _finish_roughly(); return the state after it, and a report.
+
+        before, state: at the start of the step, and after the parts that are done.
+        """
         after, report, has_converged = self._finish_roughly(state, step, done, parts)
         # Calm frames that spend their work keep the speed of their swing.
         is_rough, limit = step.violence.is_crushing, self.policy.excessive_motion.limit

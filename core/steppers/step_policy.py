@@ -260,14 +260,14 @@ class SpentWork(Guard):
         return budget * 0.5 ** min(violence.spent_steps, self.max_halvings)
 
     def ends_at_once(self, violence: Violence) -> bool:
-        """Return whether a step is made in calm parts from its start, because the steps before it spent even less work."""
+        """Return whether a step is made in calm parts from its start, like the steps before it that spent their work."""
         return self.halves_calm_budget and violence.spent_steps > self.max_halvings
 
     def updated_count(self, violence: Violence, *, is_spent: bool, has_converged: bool) -> int:
         """Return the number of successive steps that spent their work, after a step of such violence.
 
-        is_spent: whether it did.  has_converged: whether its calm parts converged nevertheless, so that the next step is
-            tried as a whole again, with the smallest budget.
+        is_spent: whether it did.  has_converged: whether its calm parts converged nevertheless, so that the next step
+            is tried as a whole again, with the smallest budget.
         """
         if not is_spent or not (violence.is_crushing or self.halves_calm_budget):
             return 0
