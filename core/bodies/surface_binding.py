@@ -196,9 +196,14 @@ class AnimatedReference:
     def is_still(self) -> bool:
         return all(np.array_equal(*ends) for ends in (self.frame_rotations, self.frame_origins))
 
-    def subinterval(self, index: int, count: int) -> AnimatedReference:
+    @cached_property
+    def _turn(self) -> tuple[Rotation, Array]:
+        """Rotations at the start, and rotation vectors (n, 3) rad of the step; all parts of a step use them."""
         start, end = (Rotation.from_matrix(turn) for turn in self.frame_rotations)
-        way, shift = (end * start.inv()).as_rotvec(), self.frame_origins[1] - self.frame_origins[0]
+        return start, (end * start.inv()).as_rotvec()
+
+    def subinterval(self, index: int, count: int) -> AnimatedReference:
+        (start, way), shift = self._turn, self.frame_origins[1] - self.frame_origins[0]
         ends = [index / count, (index + 1) / count]
         turns = [(Rotation.from_rotvec(way * t) * start).as_matrix() for t in ends]
         places = (self.frame_origins[0] + shift * ends[0], self.frame_origins[0] + shift * ends[1])

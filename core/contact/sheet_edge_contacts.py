@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.arrays import Array, Index, Mask
+from ..base.arrays import Array, Mask
 from ..geometry.collision.ccd import edge_pair_crossings
 from ..geometry.collision.edge_pairs import EdgePairs, meeting_edge_pairs
 from ..geometry.collision.intersections import segment_triangle_hits
@@ -90,15 +90,10 @@ def _marktangled_edges(state: CollisionState, a: int, b: int, first: Mask, secon
     if not len(surface.triangles):
         return
     # Sewn vertices pull the faces along a seam through each other, which is no tangle.
-    sewn = surface.seam_vertices
-
-    def is_neighbour(edge: Index, triangle: Index) -> Mask:
-        ends, corners = sewn[edges[edge]], sewn[surface.triangles[triangle]]
-        return np.asarray((ends[:, :, None] == corners[:, None]).any(axis=(1, 2)))
-
+    labels = (surface.seam_vertices[edges], surface.seam_vertices[surface.triangles]) if a == b else None
     start, end = state.start[model.points_of(a)][edges.T]
     mesh = Triangles(state.start[model.points_of(b)], surface.triangles, surface.topology)
-    hits = segment_triangle_hits(start, end, mesh, is_excluded=is_neighbour if a == b else None)
+    hits = segment_triangle_hits(start, end, mesh, labels=labels)
     first[hits.segment] = True
     second[surface.topology.triangle_edges[hits.triangle].ravel()] = True
 

@@ -74,11 +74,17 @@ class BoxTree:
         library.tree_build(count, leaves, own, keys.ctypes.data, order, nodes)
         self._tree = count, leaves, order, nodes, own
 
-    def overlaps(self, asked: Array, spheres: tuple[Array, Array] | None = None) -> tuple[Index, Index]:
+    def overlaps(
+        self,
+        asked: Array,
+        spheres: tuple[Array, Array] | None = None,
+        labels: tuple[Index, Index] | None = None,
+    ) -> tuple[Index, Index]:
         """Return pairs (k,), (k,) of asked boxes (m, 6) and boxes that overlap or touch, in ascending order.
 
         spheres: (n, 7), (m, 7) of boxes and of asked boxes that must meet too while they move steadily: centre at the
         start, centre at the end, radius, all in m.
+        labels: (m, 2) of asked edges and (n, 3) of triangles, small numbers; pairs with a common one are left out.
         """
         require_shape(asked, (len(asked), 6), "asked boxes")
         given = [np.ascontiguousarray(asked, dtype=float)]
@@ -87,6 +93,12 @@ class BoxTree:
             require_shape(spheres[1], (len(asked), 7), "asked spheres")
             given += [np.ascontiguousarray(one, dtype=float) for one in spheres]
         places = [*pointers(*given), *(() if spheres is not None else (None, None))]
+        known: list[NDArray[np.int32]] = []
+        if labels is not None:
+            require_shape(labels[0], (len(asked), 2), "labels of edges")
+            require_shape(labels[1], (self.count, 3), "labels of triangles")
+            known = [np.ascontiguousarray(one, dtype=np.int32) for one in (labels[1], labels[0])]
+        places += [*pointers(*known), *(() if known else (None, None))]
         return _pairs(lambda *room: self._library.tree_overlaps(*self._tree, len(asked), *places, *room), len(asked))
 
 

@@ -126,15 +126,25 @@ static inline int may_meet(const double *a, const double *b)
     return distance <= reach * reach;
 }
 
+/* Return whether two labels of an edge and three of a triangle have one in common. */
+static inline int have_common_label(const int32_t *edge, const int32_t *triangle)
+{
+    for (int k = 0; k < 3; k++)
+        if (triangle[k] == edge[0] || triangle[k] == edge[1]) return 1;
+    return 0;
+}
+
 /* Find the boxes that overlap each of m boxes, and return their number; -1 if it exceeds the capacity.
  *
  * boxes: (n, 6) of the tree, low and high corners.  asked: (m, 6).  balls, asked_balls: (n, 7), (m, 7) of moving spheres
- * that must meet too, or NULL.  first, second: (capacity,) indices of asked boxes and of boxes, in ascending order.
+ * that must meet too, or NULL.  labels, asked_labels: (n, 3), (m, 2) of triangles and edges in the boxes, or NULL; pairs
+ * with a common one are left out.  first, second: (capacity,) indices of asked boxes and of boxes, in ascending order.
  */
 SHOWN int64_t dampsim_tree_overlaps(int64_t n, int64_t leaves, const int32_t *restrict order,
                                     const double *restrict nodes, const double *restrict boxes, int64_t m,
                                     const double *restrict asked, const double *restrict balls,
-                                    const double *restrict asked_balls, int64_t capacity, int32_t *restrict first,
+                                    const double *restrict asked_balls, const int32_t *restrict labels,
+                                    const int32_t *restrict asked_labels, int64_t capacity, int32_t *restrict first,
                                     int32_t *restrict second)
 {
     int64_t count = 0;
@@ -156,6 +166,7 @@ SHOWN int64_t dampsim_tree_overlaps(int64_t n, int64_t leaves, const int32_t *re
                 const int64_t other = order[j];
                 if (!is_overlapping(box, box + 3, boxes + 6 * other, boxes + 6 * other + 3)) continue;
                 if (balls && !may_meet(asked_balls + 7 * i, balls + 7 * other)) continue;
+                if (labels && have_common_label(asked_labels + 2 * i, labels + 3 * other)) continue;
                 if (count == capacity) return -1;
                 first[count] = (int32_t)i;
                 second[count++] = (int32_t)other;

@@ -88,7 +88,7 @@ class KernelLibrary:
         tree: list[Any] = [*2 * [count], *3 * [pointer]]
         self.tree_overlaps = loaded.dampsim_tree_overlaps
         self.tree_overlaps.argtypes, self.tree_overlaps.restype = (
-            [*tree, count, *3 * [pointer], count, *2 * [pointer]],
+            [*tree, count, *5 * [pointer], count, *2 * [pointer]],
             count,
         )
         self.near_triangles = loaded.dampsim_near_triangles
@@ -217,8 +217,13 @@ def _check_trees(loaded: KernelLibrary) -> bool:
     found, distance = np.full((2, count), -1, dtype=np.int32), np.zeros(count)
     room = found[0].ctypes.data, found[1].ctypes.data
     tree = count, 2, *(one.ctypes.data for one in (order, nodes, boxes))
-    overlap = loaded.tree_overlaps(*tree, 1, asked.ctypes.data, None, None, count, *room)
-    is_overlap_right = overlap == 3 and found[1, :3].tolist() == [3, 4, 5]
+    labels = np.arange(3 * count, dtype=np.int32)
+    # An edge of the fourth triangle.
+    own = labels.ctypes.data, labels[10:].ctypes.data
+    overlap = loaded.tree_overlaps(*tree, 1, asked.ctypes.data, None, None, *own, count, *room)
+    is_overlap_right = overlap == 2 and found[1, :2].tolist() == [4, 5]
+    overlap = loaded.tree_overlaps(*tree, 1, asked.ctypes.data, *4 * [None], count, *room)
+    is_overlap_right &= overlap == 3 and found[1, :3].tolist() == [3, 4, 5]
     # A right-angled triangle and its longest side in each box.
     points = np.concatenate([boxes[:, :3], boxes[:, [3, 1, 2]], boxes[:, [0, 4, 2]]])
     corners = np.arange(3 * count, dtype=np.int32).reshape(3, count).T.copy()

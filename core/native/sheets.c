@@ -223,6 +223,29 @@ WIDE SHOWN double dampsim_shell(int64_t h, const int32_t *restrict nodes, const 
     return 0.5 * total;
 }
 
+typedef double wide __attribute__((vector_size(32), aligned(8)));
+
+/* A vector (x, y, z), arranged for the first eight entries of its product with another one as a row and as a column. */
+struct outer {
+    wide rows[2], columns[2];
+    double last;
+};
+
+WIDE static inline struct outer outer_of(const double *v)
+{
+    const double x = v[0], y = v[1], z = v[2];
+    return (struct outer){{{x, x, x, y}, {y, y, z, z}}, {{x, y, z, x}, {y, z, x, y}}, z};
+}
+
+/* Add the product of a column and a row to a block (3, 3). */
+WIDE static inline void add_outer(const struct outer *column, const struct outer *row, double *block)
+{
+    wide *entries = (wide *)block;
+    entries[0] += column->rows[0] * row->columns[0];
+    entries[1] += column->rows[1] * row->columns[1];
+    block[8] += column->last * row->last;
+}
+
 /* Add J^T K J times factor to blocks, see dampsim_shell(), whose slopes and excess are used.
  *
  * places: (pairs, 4, 4) index of the block of each pair of nodes, or -1, for each stored value whose column is not
@@ -246,20 +269,20 @@ WIDE SHOWN void dampsim_shell_blocks(int64_t h, const int32_t *restrict starts, 
             const double *left = slopes + 12 * a, *right = slopes + 12 * b;
             double scaled[12];
             for (int k = 0; k < 12; k++) scaled[k] = factor * values[e] * left[k];
+            struct outer first[4], second[4];
+            for (int i = 0; i < 4; i++) {
+                first[i] = outer_of(scaled + 3 * i);
+                second[i] = outer_of(right + 3 * i);
+            }
+            /* Which of two transposed blocks has the lower index is hard to predict, so nothing branches on it. */
             for (int i = 0; i < 4; i++)
-                for (int j = 0; j < 4; j++) {
+                for (int j = a == b ? i : 0; j < 4; j++) {
                     const int32_t place = into[4 * i + j], other = back[4 * i + j];
-                    if (place < 0 || (a == b && place > other)) continue;
-                    if (place <= other) {
-                        double *block = blocks + 9 * (int64_t)place;
-                        for (int x = 0; x < 3; x++)
-                            for (int y = 0; y < 3; y++) block[3 * x + y] += scaled[3 * i + x] * right[3 * j + y];
-                    }
-                    if (place >= other && a != b) {
-                        double *block = blocks + 9 * (int64_t)other;
-                        for (int y = 0; y < 3; y++)
-                            for (int x = 0; x < 3; x++) block[3 * y + x] += scaled[3 * i + x] * right[3 * j + y];
-                    }
+                    if (place < 0) continue;
+                    const struct outer *column = place > other ? a == b ? first + j : second + j : first + i;
+                    const struct outer *row = place > other ? a == b ? second + i : first + i : second + j;
+                    add_outer(column, row, blocks + 9 * (int64_t)(place < other ? place : other));
+                    if (place == other && a != b) add_outer(second + j, first + i, blocks + 9 * (int64_t)place);
                 }
         }
 }
@@ -268,7 +291,6 @@ WIDE SHOWN void dampsim_shell_blocks(int64_t h, const int32_t *restrict starts, 
 
 /* Three numbers and padding; a block has three of them, its columns. */
 typedef float four __attribute__((vector_size(16), aligned(4)));
-typedef double wide __attribute__((vector_size(32), aligned(8)));
 
 static inline four times(const four *block, four x)
 {

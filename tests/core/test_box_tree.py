@@ -97,6 +97,25 @@ def test_nearest_of_any_size_matches_numpy(kernel: native.KernelLibrary, seed: i
     )
 
 
+def test_labels_match_numpy(kernel: native.KernelLibrary) -> None:
+    """Edges and triangles of a crumpled sheet with a common label are left out, also where labels are shared."""
+    mesh_of_sheet = crumpled()[1]
+    ends = mesh_of_sheet.vertices[mesh_of_sheet.topology.edges.T]
+    counts = []
+    for name in (np.arange(144), np.arange(144) // 2):
+        labels = name[mesh_of_sheet.topology.edges], name[mesh_of_sheet.triangles]
+
+        def hits(given: Any = labels) -> Any:
+            return segment_triangle_hits(*ends, Triangles(mesh_of_sheet.vertices, mesh_of_sheet.triangles), labels=given)
+
+        found, wanted = hits(), without_kernel(hits)
+        for name_of_field in ("segment", "triangle", "parameter", "weights"):
+            np.testing.assert_array_equal(getattr(found, name_of_field), getattr(wanted, name_of_field))
+        assert not (labels[0][found.segment][:, :, None] == labels[1][found.triangle][:, None]).any()
+        counts.append(len(found.segment))
+    assert counts[0] > counts[1] > 0
+
+
 @pytest.mark.parametrize("count", [0, 1, 4, 5, 33, 700])
 def test_overlaps_match_all_pairs(kernel: native.KernelLibrary, count: int) -> None:
     rng = np.random.default_rng(count)
@@ -208,6 +227,8 @@ def test_wrong_arrays_are_refused(kernel: native.KernelLibrary) -> None:
         tree.overlaps(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="spheres have shape"):
         tree.overlaps(np.zeros((2, 6)), (np.zeros((1, 7)), np.zeros((2, 7))))
+    with pytest.raises(ValueError, match="labels"):
+        tree.overlaps(np.zeros((2, 6)), labels=(np.zeros((2, 2)), np.zeros((1, 2))))
     for wrong in ((points[:1], far, far), (points, far[:1], far), (points, far, far[:1])):
         with pytest.raises(ValueError, match="have shape"):
             tree.near(*wrong, RuleArrays())

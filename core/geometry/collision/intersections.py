@@ -41,13 +41,15 @@ def segment_triangle_hits(
     surface: Triangles,
     tolerance: float = 0.0,
     is_excluded: Callable[[Index, Index], Mask] | None = None,
+    labels: tuple[Index, Index] | None = None,
 ) -> SegmentHits:
     """Return where segments (e, 3) pass through triangles. One that hits a shared edge hits both of its triangles.
 
     tolerance: m; a segment with an end closer than this to a triangle's plane does not count as passing through it.
     is_excluded: returns a mask of pairs of segments and triangles to ignore.
+    labels: (e, 2) of segments and (t, 3) of triangles; pairs with a common one are ignored, such as neighbours.
     """
-    segment, triangle = _candidate_pairs(starts, ends, surface)
+    segment, triangle = _candidate_pairs(starts, ends, surface, labels)
     if is_excluded is not None and len(segment):
         keep = ~is_excluded(segment, triangle)
         segment, triangle = segment[keep], triangle[keep]
@@ -90,18 +92,12 @@ def intersecting_edges(
     """
     surface = Triangles(vertices_b, triangles_b)
     edges = Topology.from_triangles(np.asarray(triangles_a, dtype=np.int64).reshape(-1, 3)).edges
-    same = vertices_a is vertices_b
-
-    def is_excluded_pair(edge: Index, triangle: Index) -> Mask:
-        out = np.zeros(len(edge), dtype=bool)
-        if same:
-            out |= (edges[edge][:, :, None] == surface.triangles[triangle][:, None, :]).any(axis=(1, 2))
-        if is_excluded is not None:
-            out |= is_excluded(edges[edge], triangle)
-        return out
-
+    labels = (edges, surface.triangles) if vertices_a is vertices_b else None
+    is_excluded_pair = None if is_excluded is None else lambda edge, triangle: is_excluded(edges[edge], triangle)
     limit = _ON_PLANE * surface.size if tolerance is None else tolerance
-    found = segment_triangle_hits(vertices_a[edges[:, 0]], vertices_a[edges[:, 1]], surface, limit, is_excluded_pair)
+    found = segment_triangle_hits(
+        vertices_a[edges[:, 0]], vertices_a[edges[:, 1]], surface, limit, is_excluded_pair, labels
+    )
     return edges[found.segment], found.triangle
 
 
@@ -211,14 +207,16 @@ def _penetration_depth_into(body: Triangles, other: Triangles) -> float:
     return float(depth_inside(points, other).max(initial=0.0))
 
 
-def _candidate_pairs(starts: Array, ends: Array, surface: Triangles) -> tuple[Index, Index]:
-    """Return pairs of segments (k,) and triangles (k,) whose bounding boxes overlap."""
+def _candidate_pairs(
+    starts: Array, ends: Array, surface: Triangles, labels: tuple[Index, Index] | None = None
+) -> tuple[Index, Index]:
+    """Return pairs of segments (k,) and triangles (k,) without a common label whose bounding boxes overlap."""
     none = np.zeros(0, dtype=np.int64)
     if len(surface) == 0 or len(starts) == 0:
         return none, none
     low, high = np.minimum(starts, ends), np.maximum(starts, ends)
     if surface.box_tree is not None:
-        return surface.box_tree.overlaps(np.concatenate([low, high], axis=1))
+        return surface.box_tree.overlaps(np.concatenate([low, high], axis=1), labels=labels)
     near_segments = np.flatnonzero(((low <= surface.high.max(axis=1)) & (high >= surface.low.min(axis=1))).all(axis=1))
     if len(near_segments) == 0:
         return none, none
@@ -237,5 +235,8 @@ def _candidate_pairs(starts: Array, ends: Array, surface: Triangles) -> tuple[In
     meets = (surface.high.take(triangle, axis=1) >= low[segment].T) & (
         surface.low.take(triangle, axis=1) <= high[segment].T
     )
-    kept = np.flatnonzero(meets.all(axis=0))
+    is_candidate = meets.all(axis=0)
+    if labels is not None:
+        is_candidate &= (labels[0][segment][:, :, None] != labels[1][triangle][:, None]).all(axis=(1, 2))
+    kept = np.flatnonzero(is_candidate)
     return segment[kept], triangle[kept]
