@@ -260,7 +260,7 @@ class SpentWork(Guard):
         return budget * 0.5 ** min(violence.spent_steps, self.max_halvings)
 
     def ends_at_once(self, violence: Violence) -> bool:
-        """Return whether a step is made in calm parts from its start, like the steps before it that spent their work."""
+        """Return whether a step is made in calm parts from its start, because those before it spent their work."""
         return self.halves_calm_budget and violence.spent_steps > self.max_halvings
 
     def updated_count(self, violence: Violence, *, is_spent: bool, has_converged: bool) -> int:

@@ -99,18 +99,18 @@ def test_nearest_of_any_size_matches_numpy(kernel: native.KernelLibrary, seed: i
 
 def test_labels_match_numpy(kernel: native.KernelLibrary) -> None:
     """Edges and triangles of a crumpled sheet with a common label are left out, also where labels are shared."""
-    mesh_of_sheet = crumpled()[1]
-    ends = mesh_of_sheet.vertices[mesh_of_sheet.topology.edges.T]
-    counts = []
-    for name in (np.arange(144), np.arange(144) // 2):
-        labels = name[mesh_of_sheet.topology.edges], name[mesh_of_sheet.triangles]
+    cloth = crumpled()[1]
+    edges, counts = cloth.topology.edges, []
+    for label in (np.arange(144), np.arange(144) // 2):
+        labels = label[edges], label[cloth.triangles]
 
         def hits(given: Any = labels) -> Any:
-            return segment_triangle_hits(*ends, Triangles(mesh_of_sheet.vertices, mesh_of_sheet.triangles), labels=given)
+            surface = Triangles(cloth.vertices, cloth.triangles)
+            return segment_triangle_hits(*cloth.vertices[edges.T], surface, labels=given)
 
         found, wanted = hits(), without_kernel(hits)
-        for name_of_field in ("segment", "triangle", "parameter", "weights"):
-            np.testing.assert_array_equal(getattr(found, name_of_field), getattr(wanted, name_of_field))
+        for name in ("segment", "triangle", "parameter", "weights"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
         assert not (labels[0][found.segment][:, :, None] == labels[1][found.triangle][:, None]).any()
         counts.append(len(found.segment))
     assert counts[0] > counts[1] > 0
