@@ -13,8 +13,9 @@ from typing import Any
 
 import bpy
 
-from ..core import PARAMETERS, MeshError, ParameterError, SceneError
+from ..core import PARAMETERS, MeshError, ParameterError, PinError, SceneError
 from ..core.base.wording import match_name, unknown_name
+from ..core.scene.part import KEYABLE_PART_DIALS
 from .blender.maps import detach_maps
 from .jobs import bake as job
 from .jobs import export as exporting
@@ -24,6 +25,7 @@ from .jobs.clear import clear_bake as clear_one
 from .jobs.landing import retime_bake, set_rest_frame
 from .jobs.maps import update_maps
 from .model.objects import is_simulated
+from .scene_reader.parts import append_part
 from .scene_reader.setups import TYPE_NAMES
 from .targets import TARGETS
 from .targets.landing import DEFAULT_LENGTH, Blend
@@ -58,6 +60,32 @@ def add(obj: bpy.types.Object, **properties: Any) -> str:
     for name in sorted(values, key=lambda name: name != "kind"):
         setattr(obj.dampsim, name, values[name])
     return note
+
+
+def add_part(obj: bpy.types.Object, vertex_group: str, **dials: float) -> str:
+    """Give a vertex group of a simulated object dials of its own, and return the name of the part.
+
+    dials: values of settle, bounce, follow_through and sag. The others are those of the object; without sag, the part
+    hangs as the object lets it.
+    Raises SceneError if the object is not simulated, PinError if the vertex group is missing or belongs to a part
+    already, and ParameterError for an unknown dial or a wrong value. Then nothing is changed.
+    """
+    _simulated([obj])
+    for name in dials:
+        if name not in KEYABLE_PART_DIALS:
+            raise ParameterError(f"{obj.name}: {unknown_name('a dial of a part', name, KEYABLE_PART_DIALS)}")
+    values = {name: _checked_value(obj, name, value) for name, value in dials.items()}
+    if vertex_group not in obj.vertex_groups:
+        raise PinError(f"{obj.name}: {unknown_name('a vertex group', vertex_group, obj.vertex_groups.keys())}")
+    if any(part.vertex_group == vertex_group for part in obj.dampsim.parts):
+        raise PinError(f"{obj.name}: vertex group '{vertex_group}' belongs to a part already. Choose another one.")
+    name = append_part(obj, vertex_group)
+    part = obj.dampsim.parts[obj.dampsim.active_part]
+    for dial, value in values.items():
+        setattr(part, dial, value)
+    part.own_sag = "sag" in values
+    obj.update_tag()
+    return name
 
 
 def _not_addable(obj: bpy.types.Object) -> str:

@@ -83,6 +83,7 @@ def _body_inputs(scene: Scene, body: Body) -> dict[str, object]:
             for part in body.parts
             for name, value in part.dials.items()
         },
+        **{f"part {part.name}: {PARAMETERS['sag'].label}": part.sag for part in body.parts if part.sag is not None},
         **_array_digests(body),
     }
 

@@ -16,6 +16,8 @@ from .parameters import PARAMETERS, Settings
 _BAND = (0.4, 0.6)
 # Parameters that a part has of its own, by the names in Settings.
 PART_DIALS = ("settle", "bounce", "follow_through")
+# All dials of a part, with Sag, which is optional.
+KEYABLE_PART_DIALS = (*PART_DIALS, "sag")
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class Part:
     """Part of a body with its own dials (docs/explanation/settle.md).
 
     name: unique in the body.  weights: (v,) 0 to 1, painted.  settle, bounce, follow_through: as in Settings.
+    sag: how far the part hangs at the start, in percent of the size of its unpinned elements. The weight of the part
+        is chosen for it. None to let the part hang with the weight that the body gives it.
     """
 
     name: str
@@ -30,15 +34,65 @@ class Part:
     settle: float
     bounce: float
     follow_through: float
+    sag: float | None = None
 
     @property
     def dials(self) -> dict[str, float]:
         """Dials by the names of PART_DIALS."""
         return {name: getattr(self, name) for name in PART_DIALS}
 
+    @property
+    def dial_values(self) -> tuple[float | None, ...]:
+        """Values of KEYABLE_PART_DIALS."""
+        return (*self.dials.values(), self.sag)
+
+    def with_dial_values(self, values: Sequence[float | None]) -> Part:
+        """Return the part with other dials. values: see dial_values."""
+        return replace(self, **dict(zip(KEYABLE_PART_DIALS, values, strict=True)))  # type: ignore[arg-type]
+
     def applied_to(self, settings: Settings) -> Settings:
         """Return the settings of a body with the dials of the part."""
         return replace(settings, **self.dials)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class SettingsWithParts(Settings):
+    """Settings of a body in a sample in which the dials of its parts are keyframed.
+
+    part_dials: Part.dial_values of each part, in the order of Body.parts.
+    """
+
+    part_dials: tuple[tuple[float | None, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for values in self.part_dials:
+            _check_dial_values(values)
+
+    @property
+    def animatable_values(self) -> tuple[float, ...]:
+        """Values of Settings.animatable_values, then those of the parts; -1 without Sag."""
+        values = (-1.0 if value is None else value for part in self.part_dials for value in part)
+        return (*super().animatable_values, *values)
+
+
+def with_part_dials(settings: Settings, part_dials: Sequence[Sequence[float | None]]) -> SettingsWithParts:
+    """Return the settings of a body with keyframed dials of its parts. part_dials: see SettingsWithParts."""
+    return SettingsWithParts(**settings.as_dict(), part_dials=tuple(map(tuple, part_dials)))  # type: ignore[arg-type]
+
+
+def parts_at(parts: tuple[Part, ...], settings: Settings) -> tuple[Part, ...]:
+    """Return the parts of a body with the dials that its settings in a sample have."""
+    if not isinstance(settings, SettingsWithParts):
+        return parts
+    return tuple(part.with_dial_values(dials) for part, dials in zip(parts, settings.part_dials, strict=True))
+
+
+def _check_dial_values(values: Sequence[float | None]) -> None:
+    """Raise ParameterError if one of Part.dial_values is out of range."""
+    for name, value in zip(KEYABLE_PART_DIALS, values, strict=True):
+        if value is not None:
+            PARAMETERS[name].validate(value)
 
 
 def part_shares(painted: Array) -> Array:
@@ -60,7 +114,6 @@ def check_parts(body_name: str, parts: Sequence[Part]) -> None:
         if names.count(part.name) > 1:
             raise SceneError(f"{body_name}: two parts are called '{part.name}'; rename one of them.")
         try:
-            for name, value in part.dials.items():
-                PARAMETERS[name].validate(value)
+            _check_dial_values(part.dial_values)
         except ParameterError as error:
             raise SceneError(f"{body_name}: part '{part.name}': {error}") from None

@@ -42,12 +42,14 @@ class BodyLoad:
 
     external_forces: None if there is only the scene's constant gravity.
     air: factor on the density of the air; 0 for bodies that do not resist it.
+    node_weights: (n,) factors on the gravity of the nodes, for the Sag of parts; None for 1.
     """
 
     gravity_weight: float
     field_weight: float
     external_forces: ExternalForces | None
     air: float = 0.0
+    node_weights: Array | None = None
 
     @staticmethod
     def of(settings: Settings, external_forces: ExternalForces | None, block: BodyDiscretization) -> BodyLoad:
@@ -75,6 +77,9 @@ class BodyLoad:
         """Return whether two loads have the same parameters."""
         one, two = self.external_forces, other.external_forces
         if (self.gravity_weight, self.field_weight, self.air) != (other.gravity_weight, other.field_weight, other.air):
+            return False
+        if not np.array_equal(1.0 if self.node_weights is None else self.node_weights,
+                              1.0 if other.node_weights is None else other.node_weights):  # fmt: skip
             return False
         if one is None or two is None:
             return one is two
@@ -121,6 +126,8 @@ def _block_acceleration(block: int, load: BodyLoad, gravity: Array, fields: Fiel
     """Return the acceleration of a block's nodes, (3,) or (n, 3) m/s^2."""
     forces = load.external_forces
     acceleration = load.gravity_weight * (gravity if forces is None else forces.gravity)
+    if load.node_weights is not None:
+        acceleration = load.node_weights[:, None] * acceleration
     if fields is not None and load.accelerating_fields and load.field_weight > 0.0:
         acceleration = acceleration + fields.block_accelerations(block, load)
     return acceleration

@@ -14,6 +14,7 @@ from ..bodies.solid import MIN_SETTLE_SCALE
 from ..literature.damping.frame_rate import retained_fraction
 from ..objective.reference_motion import RegionSlice, region_slices
 from ..scene.parameters import BounceBy, DampingBy, ReferenceChoice, Settings
+from ..scene.part import parts_at
 from ..scene.scene import Scene
 from ..settle.blended_law import BlendedLaw
 from ..settle.controls import Controls
@@ -159,11 +160,15 @@ class DialInterpreter:
         eigenvalues = self._cached_eigenvalues(body, settings) if has_natural_bounce(kind_name, settings) else ()
         found = [
             effective_substeps(kind_name, dials, frame_time, min_settle_scale, one, has_slack_modes)
-            for dials in (settings, *(part.applied_to(settings) for part in self._scene.bodies[body].parts))
+            for dials in self._dials_of_parts(body, settings)
             for one in eigenvalues or (0.0,)
         ]
         # Report the overshoot of the slowest region, but use the substeps that all regions and parts need.
         return replace(found[0], count=max(one.count for one in found))
+
+    def _dials_of_parts(self, body: int, settings: Settings) -> list[Settings]:
+        """Return the settings of a body, and those with the dials of each of its parts."""
+        return [settings, *(one.applied_to(settings) for one in parts_at(self._scene.bodies[body].parts, settings))]
 
     def bounce(self, body: int, settings: Settings) -> float:
         """Return Bounce, as set or natural: the ratio of successive swings, not limited by the substeps."""
@@ -295,7 +300,7 @@ class DialInterpreter:
 
         if block.part_shares is None:
             return law(settings)
-        dials = [settings, *(one.applied_to(settings) for one in self._scene.bodies[body].parts)]
+        dials = self._dials_of_parts(body, settings)
         offsets = tuple(one.follow_through - settings.follow_through for one in dials)
         return BlendedLaw(tuple(law(one) for one in dials), block.part_shares[part.nodes], offsets)
 

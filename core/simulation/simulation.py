@@ -278,7 +278,11 @@ class Simulation:
                 if before is not None:
                     island_state = after_pin_change(before, island.system, island_state, inputs, h)
                 island_state, inputs = fibre_inputs(version.dials, island, island_settings, island_state, inputs, h)
-                loads = loads_of(pose[k]), loads_of(next_pose[k])
+                weighted = version.statics.with_part_weights
+                loads = (
+                    weighted(island, loads_of(pose[k]), settings_of(pose[k])),
+                    weighted(island, loads_of(next_pose[k]), settings_of(next_pose[k])),
+                )
                 fields = FieldAccelerations(island, island_state, island_settings, sample.frame, h)
                 inputs = with_mean_accelerations(island, inputs, *loads, self.scene.gravity, fields)
                 inputs = self._air.with_air(island, inputs, *loads, island_state, sample.frame, h)

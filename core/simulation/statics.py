@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from ..base.arrays import Array
+from ..base.arrays import Array, Index
 from ..base.memo import Memo
 from ..base.progress import StageProgress
 from ..bodies.kind import BASE_YOUNG
@@ -16,7 +16,9 @@ from ..contact.collision_detection import CollisionDetection
 from ..contact.collision_state import CollisionState
 from ..contact.penalty_and_friction import ContactPotential
 from ..contact.penalty_scaling import TOLERATED_DEPTH
+from ..scene.body import HARD_PIN_WEIGHT, Body, unpinned_size
 from ..scene.parameters import Settings, StiffnessBy
+from ..scene.part import part_shares, parts_at
 from ..scene.sample import SceneSample
 from ..scene.scene import Scene
 from ..settle.geometric_stiffness import estimated_regions, with_geometric_stiffness, with_minimum_eigenvalues
@@ -26,7 +28,7 @@ from ..system.inputs import Inputs, without_contact
 from ..system.state import State
 from ..system.system import assemble_system
 from .assembly import Assembly, Island, rebuild_islands
-from .body_forces import FieldAccelerations, body_loads, with_accelerations, with_gravity
+from .body_forces import BodyLoad, FieldAccelerations, body_loads, with_accelerations, with_gravity
 from .inverse_statics import can_change_rest_shape, solve_rest_shape
 from .poses import PoseEvaluator
 from .stepper_choice import has_net, make_stepper, yarn_dials
@@ -113,6 +115,10 @@ _CACHED_STATES = 16
 # For a keyframed Sag, stiffness is solved at this many values per doubling and interpolated linearly between their
 # logarithms. Sag is nearly inversely proportional to stiffness, so the error is below 0.1%.
 _KNOTS_PER_DOUBLING = 2.0
+# Rounds in which the weights of parts that pull on each other are found for their Sag, one part after the other.
+_PART_ROUNDS = 3
+# Share from which a vertex counts for the Sag of a part.
+_MIN_PART_SHARE = 0.5
 # Solver tolerance where only the sag is needed, not the shape.
 _SAG_TOLERANCE = 1e-3
 # In m/s^2. Without gravity in the scene, Sag refers to this one.
@@ -121,6 +127,23 @@ _EARTH_GRAVITY = np.array([0.0, 0.0, -9.81])
 # fraction of the size. It fails if an iteration moves nodes by more than the second fraction of the previous move.
 _WIND_TOLERANCE = 1e-7
 _REQUIRED_DECREASE = 0.5
+
+
+def interpolate_over_sag(sag: float, value_at: Callable[[float], float]) -> float:
+    """Return a positive value for a keyframed Sag in percent, interpolated between the values at two knots."""
+    knot = np.log2(sag) * _KNOTS_PER_DOUBLING
+    low = float(np.floor(knot))
+    fraction = float(knot - low)
+    below, above = (value_at(float(f"{2.0 ** (k / _KNOTS_PER_DOUBLING):.6g}")) for k in (low, low + 1.0))
+    return float(np.exp((1.0 - fraction) * np.log(below) + fraction * np.log(above)))
+
+
+def part_size(body: Body, vertices: Index) -> float:
+    """Return the size in m that the Sag of a part of a body refers to, see unpinned_size(). vertices: of the part."""
+    is_inside = np.zeros(len(body.pins), dtype=bool)
+    is_inside[vertices] = True
+    elements = (one[is_inside[one].any(axis=1)] for one in (body.surface.triangles, body.edges))
+    return unpinned_size(body.surface.vertices, body.pins, *elements)
 
 
 class StaticSolver:
@@ -154,6 +177,7 @@ class StaticSolver:
         self._hanging_guess: dict[int, State] = {}
         self._estimated_islands: set[int] = set()
         self._young_cache: Memo[float] = Memo(_CACHED_STATES)
+        self._part_weights: Memo[tuple[float, ...]] = Memo(_CACHED_STATES)
 
     def with_inverse_rest_shapes(self) -> Assembly:
         """Return the assembly with inverse rest shapes for the bodies that use Keep Modelled Shape."""
@@ -165,6 +189,8 @@ class StaticSolver:
                 model = models[k]
                 if bodies[k].settings.keep_shape and can_change_rest_shape(model) and is_self_constrained(model.block):
                     weight = model.block.mass[:, None] * self._gravity_of(k)
+                    node_weights = self._node_weights(number, place, bodies[k].settings)
+                    weight = weight if node_weights is None else node_weights[:, None] * weight
                     nodes = state.positions[island.system.slices[place]]
                     models[k] = solve_rest_shape(
                         model,
@@ -218,7 +244,8 @@ class StaticSolver:
         self, island: Island, sample: SceneSample, fields: FieldAccelerations | None, with_contact: bool
     ) -> Inputs:
         """Return the inputs of an equilibrium, see solve_equilibrium()."""
-        loads = body_loads(island, sample, self._settings(island))
+        settings = self._settings(island)
+        loads = self.with_part_weights(island, body_loads(island, sample, settings), settings)
         inputs = self._pose_evaluator.stationary_inputs(island, sample)
         inputs = inputs if with_contact else without_contact(inputs)
         return with_accelerations(island, inputs, loads, self._scene.gravity, fields)
@@ -226,9 +253,15 @@ class StaticSolver:
     def needs_hanging_state(self, island: int) -> bool:
         """Return whether Start at Rest, Sag or Keep Modelled Shape of an island's bodies needs its equilibrium."""
         settings = self._settings(self.islands[island])
-        return all(one.start_settled for one in settings) or any(
-            one.keep_shape or one.stiffness_by == StiffnessBy.SAG for one in settings
+        return (
+            all(one.start_settled for one in settings)
+            or any(one.keep_shape or one.stiffness_by == StiffnessBy.SAG for one in settings)
+            or self._has_sagging_parts(island)
         )
+
+    def _has_sagging_parts(self, island: int) -> bool:
+        """Return whether a part of an island's bodies has a Sag of its own. The Sag of a body does not count it."""
+        return any(part.sag is not None for k in self.islands[island].bodies for part in self._scene.bodies[k].parts)
 
     def has_hanging_state(self, island: int) -> bool:
         """Return whether an island's equilibrium at the first frame was solved during the preparation."""
@@ -350,11 +383,7 @@ class StaticSolver:
 
         if not body.has_animated_settings:
             return young_at(sag)
-        knot = np.log2(sag) * _KNOTS_PER_DOUBLING
-        low = float(np.floor(knot))
-        fraction = float(knot - low)
-        below, above = (young_at(float(f"{2.0 ** (k / _KNOTS_PER_DOUBLING):.6g}")) for k in (low, low + 1.0))
-        return float(np.exp((1.0 - fraction) * np.log(below) + fraction * np.log(above)))
+        return interpolate_over_sag(sag, young_at)
 
     def _solve_young_for_sag(self, island: int, block: int, sag: float) -> float:
         isolated, block_index = self._isolated_island(island, block)
@@ -378,7 +407,7 @@ class StaticSolver:
         def sag_at(factor: float) -> float:
             factors = np.ones(len(isolated.system.blocks))
             factors[block_index] = factor
-            if is_whole_island:
+            if is_whole_island and not self._has_sagging_parts(island):
                 return self._sag_depth(isolated, block_index, self.hanging_state(island, factors))
             return self._sag_depth(
                 isolated,
@@ -390,6 +419,100 @@ class StaticSolver:
         # Always start from the same guess, so that a frame does not depend on earlier solves.
         factor = stiffness_for_sag(sag_at, target_sag, guess, lambda: self._progress.cut_count > cut_count)
         return BASE_YOUNG * factor
+
+    def with_part_weights(
+        self, island: Island, loads: Sequence[BodyLoad], settings: Sequence[Settings]
+    ) -> list[BodyLoad]:
+        """Return the loads of an island's bodies with the weights that give their parts the dialled Sag.
+
+        settings: of these bodies.
+        """
+        number = self.island_and_block(island.bodies[0])[0]
+        weights = [self._node_weights(number, k, one) for k, one in enumerate(settings)]
+        return [
+            load if found is None else replace(load, node_weights=found)
+            for load, found in zip(loads, weights, strict=True)
+        ]
+
+    def _node_weights(self, island: int, block: int, settings: Settings) -> Array | None:
+        """Return factors (n,) on the gravity of a body's nodes; None if no part has a Sag."""
+        body = self._scene.bodies[self.islands[island].bodies[block]]
+        first, parts = body.parts, parts_at(body.parts, settings)
+        shares = self.islands[island].system.blocks[block].part_shares
+        if shares is None or all(part.sag is None for part in parts):
+            return None
+        dialled = tuple(part.sag for part in first)
+        weights = np.array(self.part_weights(island, block, dialled))
+        for k, part in enumerate(parts):
+            if part.sag != dialled[k] and part.sag is not None:
+                weights[k] = interpolate_over_sag(
+                    part.sag,
+                    lambda value, k=k: self.part_weights(  # type: ignore[misc]
+                        island, block, (*dialled[:k], value, *dialled[k + 1 :])
+                    )[k],
+                )
+        return np.asarray(1.0 + shares[:, 1:] @ (weights - 1.0))
+
+    def part_weights(self, island: int, block: int, sags: tuple[float | None, ...]) -> tuple[float, ...]:
+        """Return the factor on the gravity of each part of a body with which it hangs as far as its Sag.
+
+        sags: in percent of the size of each part; parts with None keep the factor 1, as does a part without a free
+            vertex. All are 1 for a body that its own pins do not hold.
+        """
+        if self._factor_source is not None:
+            return self._factor_source.part_weights(island, block, sags)
+        return self._part_weights.get((island, block, sags), lambda: self._solve_part_weights(island, block, sags))
+
+    def _solve_part_weights(self, island: int, block: int, sags: tuple[float | None, ...]) -> tuple[float, ...]:
+        isolated, place = self._isolated_island(island, block)
+        system, body, found = isolated.system, self._scene.bodies[isolated.bodies[place]], np.ones(len(sags))
+        shares, painted = system.blocks[place].part_shares, np.stack([one.weights for one in body.parts], axis=1)
+        vertices = [np.flatnonzero(share >= _MIN_PART_SHARE) for share in part_shares(painted)[:, 1:].T]
+        # No weight moves vertices that are pinned hard.
+        vertices = [one[body.pins[one] < HARD_PIN_WEIGHT] for one in vertices]
+        targets = {k: sag / 100.0 for k, sag in enumerate(sags) if sag is not None and len(vertices[k])}
+        if shares is None or not targets or not is_constrained(isolated):
+            return tuple(found.tolist())
+        factors = self.stiffness_factors(island, self._settings(self.islands[island]))
+        factors = factors if len(factors) == len(system.blocks) else factors[[block]]
+        stepper = self.steppers[island] if isolated is self.islands[island] else make_stepper(system)
+        inputs = list(without_contact(self._pose_evaluator.stationary_inputs(isolated, self._first_sample)))
+        animated, known = self._first_sample.bodies[isolated.bodies[place]].vertices, dict[bytes, Array]()
+        start = self._pose_evaluator.animated_state(isolated, self._first_sample)
+
+        def hang(weights: Array) -> Array:
+            """Return the displacements (v,) m of the vertices."""
+            key = weights.tobytes()
+            if key not in known:
+                node_weights = 1.0 + shares[:, 1:] @ (weights - 1.0)
+                inputs[place] = replace(inputs[place], acceleration=node_weights[:, None] * system.gravity)
+                state = solve_static_equilibrium(
+                    stepper, start, tuple(inputs), _SAG_TOLERANCE, factors, progress=self._progress
+                )
+                surface = self.models[isolated.bodies[place]].skin(state.positions[system.slices[place]], animated)
+                known[key] = np.linalg.norm(surface - animated, axis=1)
+            return known[key]
+
+        sizes, cut_count = [part_size(body, one) for one in vertices], self._progress.cut_count
+
+        def sag_of(part: int, weight: float) -> float:
+            trial = found.copy()
+            trial[part] = weight
+            return float(hang(trial)[vertices[part]].max()) / sizes[part]
+
+        for _ in range(_PART_ROUNDS):
+            before = found.copy()
+            for k, target in targets.items():
+                # Sag decreases with the inverse of the weight, as it does with stiffness.
+                found[k] = 1.0 / stiffness_for_sag(
+                    lambda inverse, k=k: sag_of(k, 1.0 / inverse),  # type: ignore[misc]
+                    target,
+                    1.0 / found[k],
+                    lambda: self._progress.cut_count > cut_count,
+                )
+            if len(targets) == 1 or np.array_equal(found, before):
+                break
+        return tuple(found.tolist())
 
     def _isolated_island(self, island: int, block: int) -> tuple[Island, int]:
         """Return an island of one body under its own weight, and the index of its block there.

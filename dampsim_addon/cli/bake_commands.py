@@ -11,7 +11,8 @@ from typing import Any
 import bpy
 
 from ...core import PARAMETERS, DampSimError
-from ...core.base.wording import format_bytes, format_count, format_metres, format_percent
+from ...core.base.wording import format_bytes, format_count, format_metres, format_percent, unknown_name
+from ...core.scene.part import KEYABLE_PART_DIALS
 from ...core.simulation.method_selection import method_warnings
 from ..blender.operator_calls import call_operator
 from ..compare import picture_strip
@@ -207,11 +208,28 @@ def _check_output_folder(options: argparse.Namespace) -> None:
         raise UsageError(f"dampsim: --output {options.output}: the folder does not exist")
 
 
+def _apply_setting(obj: bpy.types.Object, entry: str) -> None:
+    """Set NAME=VALUE of an object, or PART.NAME=VALUE of one of its parts. Raises UsageError or ParameterError."""
+    part_name, dot, name = entry.partition("=")[0].rpartition(".")
+    if not dot:
+        name, value = parse_setting(entry)
+        setattr(obj.dampsim, name, PARAMETERS[name].validate(value))
+        return
+    parts = {str(part.name): part for part in obj.dampsim.parts}
+    if part_name not in parts:
+        raise UsageError(f"dampsim: --set {entry}: {obj.name}: {unknown_name('a part', part_name, parts)}")
+    if name not in KEYABLE_PART_DIALS:
+        raise UsageError(f"dampsim: --set {entry}: {unknown_name('a dial of a part', name, KEYABLE_PART_DIALS)}")
+    _, value = parse_setting(entry.removeprefix(f"{part_name}."))
+    setattr(parts[part_name], name, PARAMETERS[name].validate(value))
+    if name == "sag":
+        parts[part_name].own_sag = True
+
+
 def _apply_options(obj: bpy.types.Object, options: argparse.Namespace) -> None:
     group = obj.dampsim
     for entry in options.set:
-        name, value = parse_setting(entry)
-        setattr(group, name, PARAMETERS[name].validate(value))
+        _apply_setting(obj, entry)
     if options.target:
         group.target = options.target.upper()
     if options.cache:

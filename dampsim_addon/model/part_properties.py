@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import bpy
-from bpy.props import CollectionProperty, IntProperty, StringProperty
+from bpy.props import BoolProperty, CollectionProperty, IntProperty, StringProperty
 from bpy.types import PropertyGroup
 
 from ...core import PARAMETERS
-from ...core.scene.part import PART_DIALS
+from ...core.scene.part import KEYABLE_PART_DIALS
 from .parameter_properties import blender_property
 
 
@@ -17,7 +17,7 @@ def _tag_for_update(part: PropertyGroup, context: object) -> None:
 
 
 class DAMPSIM_PG_part(PropertyGroup):
-    """Part of an object. The dials of PART_DIALS are added below."""
+    """Part of an object. The dials of KEYABLE_PART_DIALS are added below."""
 
     vertex_group: StringProperty(
         name="Vertex Group",
@@ -26,10 +26,16 @@ class DAMPSIM_PG_part(PropertyGroup):
         options=set(),
         update=_tag_for_update,
     )
+    own_sag: BoolProperty(
+        name="Own Sag",
+        description="Choose how far this part sags. Its weight is set for that, and its stiffness stays",
+        options=set(),
+        update=_tag_for_update,
+    )
 
 
-for _name in PART_DIALS:
-    DAMPSIM_PG_part.__annotations__[_name] = blender_property(PARAMETERS[_name], can_animate=False)
+for _name in KEYABLE_PART_DIALS:
+    DAMPSIM_PG_part.__annotations__[_name] = blender_property(PARAMETERS[_name])
 
 
 class PartProperties:

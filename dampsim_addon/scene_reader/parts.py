@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from typing import Any
+
 import bpy
 import numpy as np
 
 from ...core import Array, PinError
 from ...core.base.wording import closest_name
-from ...core.scene.part import PART_DIALS, Part
+from ...core.scene.part import KEYABLE_PART_DIALS, Part
+from ..blender.animation import animated_paths, channelbags
 from ..blender.vertex_groups import read_weights
 from .bone_chains import bone_influences, selected_influences
 
 # Largest difference of equal weights. Written weights are rounded to 1/256.
 _EQUAL_WEIGHT = 1.0 / 256.0
+# Data path of a property of a part, by number or by name.
+_PART_PATH = re.compile(
+    r"""dampsim\.parts\[(?:(?P<number>\d+)|(?P<quote>["'])(?P<name>.*)(?P=quote))\]\.(?P<dial>\w+)"""
+)
 
 
 def assigned_parts(obj: bpy.types.Object) -> list[bpy.types.PropertyGroup]:
@@ -20,11 +29,65 @@ def assigned_parts(obj: bpy.types.Object) -> list[bpy.types.PropertyGroup]:
     return [part for part in obj.dampsim.parts if part.vertex_group]
 
 
+def find_animated_dial(obj: bpy.types.Object, path: str) -> tuple[int, str] | None:
+    """Return the index of the part and the name of the dial that a data path of an object animates; None for others."""
+    found = _PART_PATH.fullmatch(path)
+    if found is None:
+        return None
+    parts = obj.dampsim.parts
+    index = int(found["number"]) if found["number"] else parts.find(bpy.utils.unescape_identifier(found["name"]))
+    return (index, found["dial"]) if 0 <= index < len(parts) and found["dial"] in KEYABLE_PART_DIALS else None
+
+
+def animated_part_dials(obj: bpy.types.Object) -> set[tuple[str, str]]:
+    """Return the names of the parts and of their dials that keyframes, drivers or NLA strips animate."""
+    found = (find_animated_dial(obj, path) for path in animated_paths(obj))
+    return {(str(obj.dampsim.parts[one[0]].name), one[1]) for one in found if one is not None}
+
+
 def part_settings(obj: bpy.types.Object) -> tuple[tuple[object, ...], ...]:
-    """Return the name, vertex group and dials of each part of an object."""
+    """Return the name, vertex group and dials of each part of an object; None for dials that are animated."""
+    keyed = animated_part_dials(obj)
     return tuple(
-        (part.name, part.vertex_group, *(getattr(part, name) for name in PART_DIALS)) for part in assigned_parts(obj)
+        (
+            part.name,
+            part.vertex_group,
+            part.own_sag,
+            *(None if (part.name, name) in keyed else getattr(part, name) for name in KEYABLE_PART_DIALS),
+        )
+        for part in assigned_parts(obj)
     )
+
+
+def part_dial_values(obj: bpy.types.Object) -> list[tuple[float | None, ...]]:
+    """Return the values of KEYABLE_PART_DIALS of each part of an object, at the current frame; None without own Sag."""
+    return [
+        tuple(float(getattr(part, name)) if part.own_sag or name != "sag" else None for name in KEYABLE_PART_DIALS)
+        for part in assigned_parts(obj)
+    ]
+
+
+def remove_part(obj: bpy.types.Object, index: int) -> None:
+    """Remove a part with its keyframes and drivers. Those of the parts behind it follow their parts."""
+    name, parts = bpy.utils.escape_identifier(obj.dampsim.parts[index].name), obj.dampsim.parts
+    for curves, curve in _part_curves(obj):
+        found = _PART_PATH.fullmatch(curve.data_path)
+        if found is not None and (found["number"] == str(index) or found["name"] == name):
+            curves.remove(curve)
+        elif found is not None and found["number"] and int(found["number"]) > index:
+            curve.data_path = f"dampsim.parts[{int(found['number']) - 1}].{found['dial']}"
+    parts.remove(index)
+    obj.dampsim.active_part = max(min(obj.dampsim.active_part, len(parts) - 1), 0)
+    obj.update_tag()
+
+
+def _part_curves(obj: bpy.types.Object) -> Iterator[tuple[Any, bpy.types.FCurve]]:
+    """Iterate over the F-curves and drivers of an object, each with the collection that contains it."""
+    for bag in list(channelbags(obj)):
+        yield from ((bag.fcurves, curve) for curve in list(bag.fcurves))
+    if obj.animation_data is not None:
+        drivers = obj.animation_data.drivers
+        yield from ((drivers, curve) for curve in list(drivers))
 
 
 def find_wrong_part(obj: bpy.types.Object) -> tuple[int, str] | None:
@@ -62,8 +125,8 @@ def read_parts(obj: bpy.types.Object, rest: bpy.types.Object) -> tuple[Part, ...
     parts = assigned_parts(obj)
     weights = read_weights(rest, [part.vertex_group for part in parts])
     return tuple(
-        Part(str(part.name), values, **{name: float(getattr(part, name)) for name in PART_DIALS})
-        for part, values in zip(parts, weights, strict=True)
+        Part(str(part.name), values, *dials)
+        for part, values, dials in zip(parts, weights, part_dial_values(obj), strict=True)
     )
 
 
@@ -76,12 +139,12 @@ def unique_part_name(obj: bpy.types.Object, wanted: str) -> str:
     return name
 
 
-def add_part(obj: bpy.types.Object, vertex_group: str) -> str:
+def append_part(obj: bpy.types.Object, vertex_group: str) -> str:
     """Add a part with the dials of the object, and make it the active one. Return its name."""
     group = obj.dampsim
     name, part = unique_part_name(obj, vertex_group), group.parts.add()
     part.name, part.vertex_group = name, vertex_group
-    for dial in PART_DIALS:
+    for dial in KEYABLE_PART_DIALS:
         setattr(part, dial, getattr(group, dial))
     group.active_part = len(group.parts) - 1
     return name

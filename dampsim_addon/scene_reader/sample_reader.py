@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import bpy
 
-from ...core import Array, Body, BodySample, ColliderSample, SceneSample
+from ...core import Array, Body, BodySample, ColliderSample, SceneSample, Settings
+from ...core.scene.part import with_part_dials
 from ..blender.collider_reader import ColliderReader
 from ..blender.fields import is_gravity_animated, read_external_forces
 from ..blender.modifiers import has_weight_modifier
@@ -17,6 +18,7 @@ from ..model.force_fields import fields_acting_on
 from ..model.links import anchor_points
 from ..model.properties import read_settings
 from .muscles import read_controller_inputs
+from .parts import animated_part_dials, part_dial_values
 
 
 def has_evaluated_pins(obj: bpy.types.Object) -> bool:
@@ -43,6 +45,7 @@ class SampleReader:
         self._anchors, self.colliders = tuple(anchors.values()), tuple(colliders)
         # Later samplers of the group may have its members in another order, for example after a renaming.
         self._bodies: dict[int, tuple[Body, Sequence[bpy.types.Object] | None]] = {}
+        self._with_keyed_parts = {m.obj.session_uid for m in sampler.members if animated_part_dials(m.obj)}
         for member, body in zip(sampler.members, bodies, strict=True):
             fields = fields_acting_on(member.obj, member.view_layer)
             has_external_forces = fields or is_gravity_animated(member.scene)
@@ -68,12 +71,18 @@ class SampleReader:
         """Return the vertices (v, 3) m of the colliders by name. frame: the current frame.  Raises DampSimError."""
         return {one.name: one.world_positions(view_layer, frame) for one in self.colliders}
 
+    def _read_settings(self, obj: bpy.types.Object) -> Settings:
+        settings = read_settings(obj)
+        if obj.session_uid not in self._with_keyed_parts:
+            return settings
+        return with_part_dials(settings, part_dial_values(obj))
+
     def _read_member(self, member: Sampler) -> BodySample:
         obj, scene, layer = member.obj, member.scene, member.view_layer
         body, fields = self._bodies[obj.session_uid]
         return BodySample(
             member.world_positions(),
-            read_settings(obj) if body.has_animated_settings else None,
+            self._read_settings(obj) if body.has_animated_settings else None,
             None if fields is None else read_external_forces(scene, layer, fields),
             None if body.controller is None else read_controller_inputs(obj, layer),
             read_weights(member.evaluated_object(), [obj.dampsim.pin_group])[0] if has_evaluated_pins(obj) else None,

@@ -18,7 +18,7 @@ from ...core import PARAMETERS, Array, ParameterError
 from ...core.base.untrusted_files import is_printable, parse_json, printable_text, shown_text
 from ...core.base.wording import closest_name
 from ...core.geometry.mesh.affine import transform_points
-from ...core.scene.part import PART_DIALS
+from ...core.scene.part import KEYABLE_PART_DIALS
 from ..blender.sampler import mesh_positions
 from ..blender.vertex_groups import read_weights, write_weights
 from ..model.part_properties import DAMPSIM_PG_part
@@ -37,7 +37,9 @@ _PROPERTIES = (
     "let_fall", "unpinned_pieces", "sew_loose_edges", "damper_attribute",
 )  # fmt: skip
 _COLLECTIONS = ("collider_collection", "field_collection")
-_PART_PROPERTIES = ("name", "vertex_group", *PART_DIALS)
+_PART_PROPERTIES = ("name", "vertex_group", "own_sag", *KEYABLE_PART_DIALS)
+# Files from before parts had a Sag lack these.
+_ADDED_PART_PROPERTIES = {"own_sag": False, "sag": PARAMETERS["sag"].default}
 # Types of properties, as messages call them.
 TYPE_NAMES = {"BOOLEAN": "True or False", "INT": "a whole number", "FLOAT": "a number", "STRING": "text"}
 # Largest number of parts in a file.
@@ -213,12 +215,13 @@ def _checked_parts(place: str, found: object) -> tuple[Mapping[str, Value], ...]
     if not isinstance(found, list) or len(found) > _MAX_PARTS:
         _refuse(place, f"'parts' is no list of at most {_MAX_PARTS} parts")
     parts = []
-    for part in found:
-        if not isinstance(part, dict) or set(part) != set(_PART_PROPERTIES):
+    for stored in found:
+        part = {**_ADDED_PART_PROPERTIES, **stored} if isinstance(stored, dict) else {}
+        if set(part) != set(_PART_PROPERTIES):
             _refuse(place, f"a part does not have exactly {', '.join(_PART_PROPERTIES)}")
         if not _is_name(part["name"]) or (part["vertex_group"] != "" and not _is_name(part["vertex_group"])):
             _refuse(place, "'parts' has a name that is none")
-        dials = {name: _checked_value(place, name, part[name], DAMPSIM_PG_part) for name in PART_DIALS}
+        dials = {name: _checked_value(place, name, part[name], DAMPSIM_PG_part) for name in _PART_PROPERTIES[2:]}
         parts.append({"name": part["name"], "vertex_group": part["vertex_group"], **dials})
     if len({part["name"] for part in parts}) < len(parts):
         _refuse(place, "two parts have the same name")

@@ -19,7 +19,7 @@ from ...core import PARAMETERS, Parameter
 from ...core.base.untrusted_files import parse_json
 from ...core.base.wording import without_exponents
 from ...core.scene.fingerprint import describe_known_changes, known_inputs
-from ...core.scene.part import PART_DIALS
+from ...core.scene.part import KEYABLE_PART_DIALS
 from ..blender.animation import animated_paths
 from ..blender.fields import is_gravity_animated
 from ..blender.modifiers import topology_modifiers
@@ -30,7 +30,7 @@ from ..model.force_fields import force_field_settings
 from ..model.groups import cache_ids, group_of, last_frame
 from ..model.objects import refresh_active
 from ..model.properties import effective_value, read_settings
-from ..scene_reader.parts import assigned_parts
+from ..scene_reader.parts import animated_part_dials, assigned_parts
 from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES, has_group_effect
 from ..session import SessionState, Subscriber
 from ..targets import Storage, find_target
@@ -294,10 +294,16 @@ def _dial_values(obj: bpy.types.Object) -> dict[str, str]:
             continue
         found[_role_label(obj, role)] = getattr(group, role)
     found["Parts"] = ", ".join(part.name for part in assigned_parts(obj))
+    keyed_dials = animated_part_dials(obj)
     for part in assigned_parts(obj):
         found[f"part {part.name}{_PART_GROUP}"] = part.vertex_group
-        for name in PART_DIALS:
-            found[f"part {part.name}: {PARAMETERS[name].label}"] = _format_value(PARAMETERS[name], getattr(part, name))
+        for name in KEYABLE_PART_DIALS:
+            parameter, text = PARAMETERS[name], "off"
+            if (part.name, name) in keyed_dials:
+                text = _KEYFRAMED
+            elif part.own_sag or name != "sag":
+                text = _format_value(parameter, getattr(part, name))
+            found[f"part {part.name}: {parameter.label}"] = text
     found["Unpinned Pieces"] = group.unpinned_pieces.capitalize()
     found["Sew Loose Edges"] = "on" if group.sew_loose_edges else "off"
     made_by = find_target(group.baked)

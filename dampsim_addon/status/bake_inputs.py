@@ -23,6 +23,7 @@ from ..blender.modifiers import DEFORMING, modifier_settings, sampled_modifiers
 from ..blender.vertex_groups import read_weights
 from ..model.colliders import active_colliders, roughness_group, simulation_view_layer
 from ..scene_reader.muscles import controller_settings, damper_attribute, has_muscles, sensor_targets
+from ..scene_reader.parts import find_animated_dial
 from ..scene_reader.scene_builder import effective_groups
 from ..scene_reader.seams import seam_groups
 from .setup_digests import bone_places, digest_setup, digest_source_setups, replace_bone_names
@@ -106,9 +107,12 @@ def _digest_dial_keys(obj: bpy.types.Object, add_digest: Any) -> None:
     driven = [(driver.data_path, driver.driver.expression) for driver in drivers]
     keyed = [(curve.data_path, (curve.mute, _keyframe_bytes(curve))) for curve in user_fcurves(obj)]
     for path, value in (*driven, *keyed):
-        parameter = PARAMETERS.get(path.removeprefix("dampsim."))
+        parameter, found = PARAMETERS.get(path.removeprefix("dampsim.")), find_animated_dial(obj, path)
         if parameter is not None:
             add_digest(f"{DIAL_KEYS_PREFIX}{parameter.label}", value)
+        elif found is not None:
+            part, label = obj.dampsim.parts[found[0]].name, PARAMETERS[found[1]].label
+            add_digest(f"{DIAL_KEYS_PREFIX}{label} of part '{part}'", value)
 
 
 def weights_input(group: str) -> str:

@@ -73,8 +73,21 @@ def keyed_wobbler(cache: Path) -> bpy.types.Object:
     return obj
 
 
+def keyed_part_wobbler(cache: Path) -> bpy.types.Object:
+    """Return a wobbler with a part whose Settle and Sag are keyframed."""
+    obj = wobbler(cache)
+    obj.vertex_groups.new(name="Tip").add([v.index for v in obj.data.vertices if v.co.z > 0.0], 1.0, "REPLACE")
+    part = obj.dampsim.parts.add()
+    part.name, part.vertex_group, part.own_sag = "Tip", "Tip", True
+    for frame, settle, sag in ((1, 4.0, 1.0), (8, 9.0, 3.0)):
+        part.settle, part.sag = settle, sag
+        for dial in ("settle", "sag"):
+            part.keyframe_insert(dial, frame=frame)
+    return obj
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [wobbler, rigged_wobbler, keyed_wobbler])
+@pytest.mark.parametrize("make", [wobbler, rigged_wobbler, keyed_wobbler, keyed_part_wobbler])
 def test_live_equals_bake_bitwise(
     load: Load, live: ModuleType, tmp_path: Path, make: Callable[[Path], bpy.types.Object]
 ) -> None:

@@ -234,3 +234,124 @@ def test_keep_seconds_scales_parts(load: Load, tmp_path: Path) -> None:
     issue = load("dampsim_addon.ui.bake.checks")._changed_frame_rate(obj, scene)
     next(one for one in issue.fixes if one.button_label.startswith("Keep Seconds")).fix(obj, scene)
     assert (obj.dampsim.settle, part.settle) == pytest.approx((10.0, 15.0))
+
+
+def key_dial(obj: bpy.types.Object, index: int, dial: str, *keys: tuple[int, float]) -> None:
+    """Keyframe a dial of a part. keys: frames and values."""
+    for frame, value in keys:
+        setattr(obj.dampsim.parts[index], dial, value)
+        assert obj.keyframe_insert(f"dampsim.parts[{index}].{dial}", frame=frame)
+
+
+def part_dials_at(load: Load, obj: bpy.types.Object, frame: float) -> Any:
+    """Return the dials of the parts that the simulation uses at a frame."""
+    return build_with(load, obj, lambda scene: scene.sample(frame).bodies[0].settings.part_dials)
+
+
+def test_keyed_dials_of_parts_are_sampled(load: Load, tmp_path: Path) -> None:
+    """All dials of a part follow their keys between frames; Sag only where it is switched on."""
+    obj, part = parted(tmp_path)
+    for dial in ("settle", "bounce", "follow_through", "sag"):
+        key_dial(obj, 0, dial, (1, 1.0), (11, 2.0))
+    for curve in load("dampsim_addon.blender.animation").user_fcurves(obj):
+        for point in curve.keyframe_points:
+            point.interpolation = "LINEAR"
+    assert part_dials_at(load, obj, 8.5) == ((*[pytest.approx(1.75)] * 3, None),)
+    part.own_sag = True
+    assert part_dials_at(load, obj, 8.5)[0][3] == pytest.approx(1.75)
+
+
+@pytest.mark.parametrize("dial", ["settle", "sag"])
+def test_keyed_part_changes_bake(load: Load, tmp_path: Path, dial: str) -> None:
+    """Keys of a part change the bake, and a moved key makes it stale."""
+    obj, part = parted(tmp_path)
+    part.own_sag, part.sag, obj.dampsim.start_settled = True, 1.0, True
+    scene, changes = bpy.context.scene, load("dampsim_addon.status.bake_changes")
+    scene.frame_end = 8
+    key_dial(obj, 0, dial, (1, 2.0), (8, 9.0))
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    baked = world_vertices(obj, 8.0).copy()
+    scene.frame_set(3)
+    assert changes.changes_since_bake(obj, scene) == []
+    key_dial(obj, 0, dial, (8, 2.0))
+    changes.refresh_digests(obj)
+    label = dial.capitalize()
+    assert changes.changes_since_bake(obj, scene) == [f"keyframed {label} of part 'Tip'"]
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    assert np.abs(world_vertices(obj, 8.0) - baked).max() > 1e-4
+
+
+def test_removed_part_moves_keys(load: Load, tmp_path: Path) -> None:
+    """The keys of a part go with it, and those of the next part stay on that part."""
+    obj, _ = parted(tmp_path)
+    for name in ("Ear", "Belly"):
+        obj.vertex_groups.active = obj.vertex_groups.new(name=name)
+        bpy.ops.dampsim.part_add()
+    for index in range(3):
+        key_dial(obj, index, "settle", (1, 10.0 + index))
+    obj.driver_add("dampsim.parts[2].bounce")
+    obj.dampsim.active_part = 1
+    assert bpy.ops.dampsim.part_remove() == {"FINISHED"}
+    parts = load("dampsim_addon.scene_reader.parts")
+    assert parts.animated_part_dials(obj) == {("Tip", "settle"), ("Belly", "settle"), ("Belly", "bounce")}
+    bpy.context.scene.frame_set(2)
+    assert [part.settle for part in obj.dampsim.parts] == [10.0, 12.0]
+
+
+def test_keyed_part_keeps_live_frames(load: Load, tmp_path: Path) -> None:
+    """A keyframed dial is no change of the setup at another frame, but switching Own Sag is."""
+    obj, part = parted(tmp_path)
+    key_dial(obj, 0, "settle", (1, 5.0), (9, 15.0))
+    liveness = load("dampsim_addon.live.liveness")
+    bpy.context.scene.frame_set(1)
+    before = liveness._static_object_inputs(obj)
+    bpy.context.scene.frame_set(6)
+    assert part.settle != 5.0
+    assert liveness._static_object_inputs(obj) == before
+    part.own_sag = True
+    assert liveness._static_object_inputs(obj) != before
+
+
+def test_old_setup_has_no_own_sag(load: Load, tmp_path: Path) -> None:
+    """Files from before parts had a Sag are read, and new ones carry it."""
+    obj, part = parted(tmp_path)
+    part.own_sag, part.sag = True, 7.0
+    setups = load("dampsim_addon.scene_reader.setups")
+    content = json.loads(setups.setup_text(setups.read_setup(obj)))
+    read = setups.parse_setup(json.dumps(content).encode(), "a.json").parts[0]
+    assert (read["own_sag"], read["sag"]) == (True, 7.0)
+    del content["parts"][0]["own_sag"], content["parts"][0]["sag"]
+    assert setups.parse_setup(json.dumps(content).encode(), "a.json").parts[0]["own_sag"] is False
+
+
+def test_api_adds_part(load: Load, tmp_path: Path) -> None:
+    """The part has the given dials and those of the object; nothing changes if one of them is wrong."""
+    obj, _ = parted(tmp_path)
+    obj.vertex_groups.new(name="Ear")
+    api, errors = load("dampsim_addon.api"), load("core.base.errors")
+    for group, dials, error, words in (
+        ("Tip", {}, errors.PinError, "belongs to a part already"),
+        ("Eer", {}, errors.PinError, "did you mean 'Ear'"),
+        ("Ear", {"settel": 3.0}, errors.ParameterError, "did you mean 'settle'"),
+        ("Ear", {"settle": -3.0}, errors.ParameterError, "settle"),
+    ):
+        with pytest.raises(error, match=words):
+            api.add_part(obj, group, **dials)
+    assert len(obj.dampsim.parts) == 1
+    assert api.add_part(obj, "Ear", settle=20.0, sag=4.0) == "Ear"
+    part = obj.dampsim.parts[1]
+    assert (part.settle, part.bounce, part.sag, part.own_sag) == (20.0, obj.dampsim.bounce, 4.0, True)
+
+
+def test_command_line_sets_part(load: Load, tmp_path: Path) -> None:
+    """PART.NAME=VALUE sets a dial of a part, and an unknown part or dial is refused."""
+    obj, part = parted(tmp_path)
+    commands, options = load("dampsim_addon.cli.bake_commands"), load("dampsim_addon.cli.options")
+    commands._apply_setting(obj, "Tip.settle=20.5")
+    commands._apply_setting(obj, "Tip.sag=4")
+    commands._apply_setting(obj, "settle=12.5")
+    assert (part.settle, part.sag, part.own_sag, obj.dampsim.settle) == (20.5, 4.0, True, 12.5)
+    wrong = {"Top.settle=2": "is not a part|did you mean", "Tip.stiffness=2": "a dial of a part", "Tip.bounce": "NAME"}
+    for entry, words in wrong.items():
+        with pytest.raises(options.UsageError, match=words):
+            commands._apply_setting(obj, entry)

@@ -6,7 +6,7 @@ one of the other files of this folder.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 
 from .choices import Accuracy, DampingBy
 from .contact import ContactSettings
@@ -66,8 +66,7 @@ class Settings(
 
     def as_dict(self, affects: AffectedPart | None = None) -> dict[str, float | int | str | bool]:
         """Return values by name, of all parameters or of those with the given `affects`."""
-        values = asdict(self)
-        return {name: values[name] for name in values if affects is None or PARAMETERS[name].affects is affects}
+        return {name: getattr(self, name) for name, p in PARAMETERS.items() if affects is None or p.affects is affects}
 
     @property
     def animatable_values(self) -> tuple[float, ...]:

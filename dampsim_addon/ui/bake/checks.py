@@ -18,6 +18,7 @@ from ...model.cache_status import known_status
 from ...model.force_fields import unsupported_features
 from ...model.groups import group_of
 from ...model.properties import read_settings
+from ...scene_reader.parts import remove_part
 from ...status.bake_changes import baked_number, changed_dials
 from ...status.measurements import is_measurement_current
 from ...status.next_bake import BakeAction, next_bake
@@ -244,7 +245,7 @@ def _part_without_group(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue 
     if index is None:
         return None
     text = f"Part '{parts[index].name}' has no effect, because no vertex group is chosen for it"
-    return Issue(text, "Remove Part", lambda o, s: o.dampsim.parts.remove(index), "Remove this part")
+    return Issue(text, "Remove Part", lambda o, s: remove_part(o, index), "Remove this part")
 
 
 def _joined_keys(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:

@@ -21,7 +21,7 @@ from ...jobs.refusals import REFUSALS, Refusal, motion_inputs
 from ...model.colliders import active_colliders, simulation_view_layer
 from ...model.links import has_bone, is_target_deleted, linked_outside_group
 from ...scene_reader.muscles import damper_attribute, damper_attributes
-from ...scene_reader.parts import find_wrong_part
+from ...scene_reader.parts import find_wrong_part, remove_part
 from ...scene_reader.scene_builder import has_animated_pressure, missing_groups, used_groups
 from ...scene_reader.seams import seam_groups
 from ...scene_reader.visibility import is_in_viewports
@@ -71,7 +71,7 @@ def _object_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     wrong_part = find_wrong_part(obj)
     if isinstance(error, PinError) and wrong_part is not None:
         return _button(
-            "Remove Part", lambda o, s: o.dampsim.parts.remove(wrong_part[0]),
+            "Remove Part", lambda o, s: remove_part(o, wrong_part[0]),
             "Remove this part, and keep its vertex group",
         )  # fmt: skip
     if obj.mode != "OBJECT":

@@ -8,7 +8,7 @@ from bpy.types import Context, Operator
 from ....core import DampSimError
 from ...blender.vertex_groups import write_own_weights
 from ...model.objects import active_simulated, is_job_running
-from ...scene_reader.parts import add_part, find_equal_part, selected_bone_weights
+from ...scene_reader.parts import append_part, find_equal_part, remove_part, selected_bone_weights
 from ...translations import report, translate
 
 
@@ -32,7 +32,7 @@ class DAMPSIM_OT_part_add(_PartOperator, Operator):
         active = obj.vertex_groups.active
         # A second part of the same group would only divide it, and pinned vertices do not move on their own.
         used = {obj.dampsim.pin_group, *(part.vertex_group for part in obj.dampsim.parts)}
-        add_part(obj, active.name if active is not None and active.name not in used else "")
+        append_part(obj, active.name if active is not None and active.name not in used else "")
         obj.update_tag()
         return {"FINISHED"}
 
@@ -68,7 +68,7 @@ class DAMPSIM_OT_part_add_bones(_PartOperator, Operator):
             obj.dampsim.active_part = equal
             report(self, {"WARNING"}, f"{obj.name}: part '{obj.dampsim.parts[equal].name}' has these vertices already")
             return {"FINISHED"}
-        name = add_part(obj, write_own_weights(obj, "", f"{bone} Part", weights).name)
+        name = append_part(obj, write_own_weights(obj, "", f"{bone} Part", weights).name)
         obj.update_tag()
         report(self, {"INFO"}, f"{obj.name}: part '{name}' has {int((weights > 0.5).sum())} vertices")
         return {"FINISHED"}
@@ -88,10 +88,7 @@ class DAMPSIM_OT_part_remove(_PartOperator, Operator):
     def execute(self, context: Context) -> set[str]:
         obj = active_simulated(context)
         assert obj is not None
-        group = obj.dampsim
-        group.parts.remove(group.active_part)
-        group.active_part = max(min(group.active_part, len(group.parts) - 1), 0)
-        obj.update_tag()
+        remove_part(obj, obj.dampsim.active_part)
         return {"FINISHED"}
 
 

@@ -52,6 +52,9 @@ class DAMPSIM_PT_parts(ChildPanel, Panel):
         draw_property(row, part, "vertex_group", "Vertex Group", context, search=(obj, "vertex_groups"))
         for name in PART_DIALS:
             draw_property(column, part, name, PARAMETERS[name].label, context, PARAMETERS[name].unit)
+        draw_property(column, part, "own_sag", "Own Sag", context)
+        if part.own_sag:
+            draw_property(column, part, "sag", PARAMETERS["sag"].label, context, PARAMETERS["sag"].unit)
         if not read_settings(obj).is_settle_controlled:
             draw_wrapped(layout, "Parts have no effect with this damping model", "INFO", context)
 
