@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -235,6 +235,35 @@ def retained_parts(
         sigma *= limit / stiffness
     lost, kappa = float(np.max(coefficients.sigma)) - sigma, float(np.max(coefficients.kappa))
     return sigma, max(kappa, min(kappa + lost * float(np.max(coefficients.first_mode_stiffness_ratio)), 1.0))
+
+
+def delay_releases(
+    context: StepContext,
+    places: Sequence[int],
+    inertias: Sequence[tuple[Index, RegionInertia]],
+    coefficients: Sequence[Coefficients],
+    load: Array,
+    start_gradient: Callable[[], Array],
+) -> None:
+    """Change the load (f, 3) N of regions at rest out of balance, so that they are released when the step starts.
+
+    Otherwise the first law moves them as if released half a step earlier (docs/decisions/0100).
+
+    places: of the regions; those that are touched or free are left out.  inertias: slots and terms of each region.
+    start_gradient: returns the gradient (f, 3) N of the potential energy at the start of the step.
+    """
+    if any(one.has_changing_load for one in context.inputs):
+        # The mean of both loads acts already.
+        return
+    force: Array | None = None
+    for place in places:
+        (slots, terms), own = inertias[place], coefficients[place]
+        is_late = not own.is_waveform and bool(np.any(own.initial_force_change))
+        if not is_late or terms.deformation_velocity is None or terms.deformation_velocity.any():
+            continue
+        force = start_gradient() if force is None else force
+        share = np.broadcast_to(own.initial_force_change, len(slots))[:, None]
+        load[slots] += share * (force[slots] - load[slots])
 
 
 def waveform_inertia(

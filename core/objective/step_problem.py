@@ -30,6 +30,7 @@ from ..system.term import ForceTerm
 from .contact_problem import ActiveContacts, StepPreconditioner
 from .inertia import (
     RegionInertia,
+    delay_releases,
     first_mode_inertias,
     preconditioner_inertia,
     region_motions,
@@ -338,6 +339,11 @@ class StepProblem:
             self._load[slots], self._region_rotations[slots] = terms.load, terms.rotation
             self._region_inertias.append((slots, terms))
         self._retain_force_change(context)
+        if not self._is_static and not is_nearly_still(system, context.state):
+            kept = self._environment.touched_regions
+            held = [one for one, region in enumerate(system.regions) if not region.rigid_modes and one not in kept]
+            start_gradient = lambda: self._potential.value_gradient(context.state.positions)[1][stepper.free]  # noqa: E731
+            delay_releases(context, held, self._region_inertias, self._coefficients, self._load, start_gradient)
         places = [one for one, _ in self._region_inertias]
         low_rank_terms = [(one.columns, one.signs) for _, one in self._region_inertias]
         self.low_rank = self._low_rank = self._positive_low_rank = LowRank.of(count, places, low_rank_terms)

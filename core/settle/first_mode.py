@@ -58,7 +58,9 @@ class FirstModeLaw:
             kappa = d * (1.0 + q)
             if self.has_slack_modes:
                 kappa = np.minimum(kappa, 1.0)
-        return Coefficients(kappa, q / (h * self.eigenvalue))
+        return Coefficients(
+            kappa, q / (h * self.eigenvalue), initial_force_change=self._initial_force_change(scaled_time, q)
+        )
 
     def coefficients(self, h: float) -> Coefficients:
         """Return the coefficients of a substep.
@@ -73,7 +75,19 @@ class FirstModeLaw:
         # 1 + z^2 - 2 z cos wh without cancellation at short steps.
         first = math.expm1(-self.decay * h) ** 2 + 4.0 * z * math.sin(0.5 * self.frequency * h) ** 2
         q = first / (1.0 - first)
-        return Coefficients(z**2, q / (h * self.eigenvalue), sigma=z**2, first_mode_stiffness_ratio=q)
+        return Coefficients(
+            z**2,
+            q / (h * self.eigenvalue),
+            sigma=z**2,
+            first_mode_stiffness_ratio=q,
+            initial_force_change=self._initial_force_change(h, q),
+        )
+
+    def _initial_force_change(self, time: float | Array, q: float | Array) -> float | Array:
+        """Return 1 - r, with which the first substep ends where (2.9) does: x(h) = 1 - r q/(1 + q)."""
+        if not self.has_slack_modes or self.frequency == 0.0:
+            return 0.0
+        return 1.0 - (1.0 - self.release_response(time)) * (1.0 + q) / q
 
     def release_response(self, times: float | Array) -> float | Array:
         """Return the deflection x(t) at times (k,) s after a release from 1 at rest."""

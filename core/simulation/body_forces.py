@@ -117,6 +117,7 @@ def with_mean_accelerations(
         acceleration = _block_acceleration(block, end, gravity, fields)
         if not end.is_same(start):
             acceleration = 0.5 * (acceleration + _block_acceleration(block, start, gravity, fields))
+            accelerated_inputs[block] = replace(accelerated_inputs[block], has_changing_load=True)
         if not np.array_equal(acceleration, island.system.gravity):
             accelerated_inputs[block] = replace(accelerated_inputs[block], acceleration=acceleration)
     return tuple(accelerated_inputs)

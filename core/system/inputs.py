@@ -63,6 +63,7 @@ class BlockInputs:
     contraction: of its fibres at the start and at the end, as a fraction of their length.
     pressure_change: of the air at the start and at the end, since the first frame, Pa.
     drag: (n, 3, 3) N s/m, symmetric C of a force -C v on each of its nodes, such as that of the air; None without one.
+    has_changing_load: whether the acceleration at the start of the step differs from that at its end.
     """
 
     start: Array
@@ -73,6 +74,7 @@ class BlockInputs:
     contraction: tuple[float, float] = (0.0, 0.0)
     pressure_change: tuple[float, float] = (0.0, 0.0)
     drag: Array | None = None
+    has_changing_load: bool = False
 
     @property
     def is_still(self) -> bool:
