@@ -64,7 +64,7 @@ class ColliderReader:
         if obj.hide_viewport:
             raise SceneError(
                 f"{obj.name}: the collider is disabled in viewports{frame_words}, so its motion is unknown. "
-                "Remove the keyframes of its Disable in Viewports."
+                "Remove the animation of its Disable in Viewports."
             )
         if obj.evaluated_get(view_layer.depsgraph) == obj:
             raise SceneError(f"{obj.name}: the collection of this collider is disabled in viewports. Enable it.")

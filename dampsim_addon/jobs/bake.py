@@ -13,6 +13,7 @@ from ...core import (
     DampSimError,
     FrameCache,
     Progress,
+    Scene,
     SceneError,
     Settings,
     SettleCurve,
@@ -49,9 +50,9 @@ from ..status.results import store_curve
 from ..status.shot_messages import hard_steps_message, preparation_messages, report_messages, rest_message
 from ..targets import Cost, Shot, get_target
 from ..targets.retiming import set_time_scale, time_scale
-from ..work.steps import Step, counted_steps, map_steps
+from ..work.steps import Step, map_steps
 from .landing import MAX_SHORTENING, has_kept_seconds, last_motion_index
-from .prepare import prepare_scene, prepare_simulation
+from .prepare import prepare_scene, prepare_simulation, run_affected_simulations
 from .refusals import check_refusals
 from .write import error_bound, write_bake
 
@@ -146,9 +147,8 @@ def bake_group(
     part = None if frames is None else RebakedRange(*frames, group.members[0].dampsim.range_blend)
     last = scene.frame_end if part is not None else last_frame(group, scene)
     with isolated_sampler(scene, view_layer, group.members) as sampler:
-        yield from _check_motion(sampler, group, last, restart or part is not None)
         finds_start = part is None and (restart or not frame_cache(group.members[0]).frame_numbers())
-        simulation = yield from _prepare(sampler, group, last, finds_start)
+        simulation = yield from _prepare(sampler, group, last, finds_start, restart or part is not None)
         for done, total in ensure_own_cache(group):
             yield Step(done, total, "Copying")
         with locked_cache(group.members[0]) as cache:
@@ -210,24 +210,38 @@ def _check_group(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, group:
     check_refusals(group.members, scene, view_layer)
 
 
-def _check_motion(sampler: GroupSampler, group: Group, last: int, restart: bool) -> Generator[Step]:
-    """Raise DampSimError if the animation would make the bake of a member fail after the simulation.
+def _check_motion(sampler: GroupSampler, group: Group, core_scene: Scene, restart: bool) -> Generator[Step]:
+    """Raise DampSimError if the animation at a frame would make the simulation, or the bake after it, fail.
 
-    Without frames to simulate, the bake itself fails at once. last: frame.  restart: whether all are simulated.
+    Reading each frame once finds all that no check above the button can know: Python in drivers, constraints, strips.
+    Without frames to simulate, the bake itself fails at once. restart: whether all are simulated.
     """
-    numbers = range(sampler.scene.frame_start, last + 1)
+    numbers = core_scene.frame_numbers
     if not restart and set(numbers) <= set(frame_cache(group.members[0]).frame_numbers()):
         return
-    for obj in group.members:
-        steps = get_target(obj.dampsim.target).check_motion(sampler.member_for(obj), numbers)
-        yield from counted_steps(steps, len(numbers), "Preparing")
+    checks = [get_target(obj.dampsim.target).motion_check(sampler.member_for(obj)) for obj in group.members]
+    for done, number in enumerate(numbers, 1):
+        core_scene.sample(float(number))
+        for check in checks:
+            check.visit(number)
+        yield Step(done, len(numbers), "Preparing")
+    for check in checks:
+        check.finish()
     sampler.invalidate_frame()
 
 
-def _prepare(sampler: GroupSampler, group: Group, last: int, finds_start: bool) -> Generator[Step, None, Simulation]:
-    """Return the group's simulation. last: frame.  finds_start: whether the bake begins with the first frame."""
+def _prepare(
+    sampler: GroupSampler, group: Group, last: int, finds_start: bool, restart: bool
+) -> Generator[Step, None, Simulation]:
+    """Return the group's simulation. last: frame.  finds_start: whether the bake begins with the first frame.
+
+    restart: see _check_motion().
+    """
     core_scene = yield from prepare_scene(sampler, last)
     check_cycle(core_scene)
+    yield from _check_motion(sampler, group, core_scene, restart)
+    # The checks have added shape keys to the members, which resets simulations that depend on them.
+    yield from run_affected_simulations(sampler)
     overlaps.record_overlaps(core_scene, group.members)
     update_followers(sampler)
     simulation = yield from prepare_simulation(core_scene, finds_start=finds_start)

@@ -25,8 +25,13 @@ def prepare_scene(sampler: GroupSampler, last: int | None = None) -> Generator[S
     yield from _run_simulations(sampler, affected_only=False)
     core_scene = build_scene(sampler)
     # Reading the rest shape has switched modifiers of the members, which resets simulations that depend on them.
-    yield from _run_simulations(sampler, affected_only=True)
+    yield from run_affected_simulations(sampler)
     return core_scene if last is None else replace(core_scene, last=last)
+
+
+def run_affected_simulations(sampler: GroupSampler) -> Generator[Step]:
+    """Run again the unbaked simulations of Blender that depend on a group themselves, after changes of its members."""
+    yield from _run_simulations(sampler, affected_only=True)
 
 
 def _run_simulations(sampler: GroupSampler, affected_only: bool) -> Generator[Step]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import bpy
 
-from ...core import Array, Body, BodySample, ColliderSample, SceneSample, Settings
+from ...core import Array, Body, BodySample, ColliderSample, SceneError, SceneSample, Settings
 from ...core.scene.part import with_part_dials
 from ..blender.collider_reader import ColliderReader
 from ..blender.fields import is_gravity_animated, read_external_forces
@@ -17,8 +17,9 @@ from ..model.colliders import read_collider_dials
 from ..model.force_fields import fields_acting_on
 from ..model.links import anchor_points
 from ..model.properties import read_settings
-from .muscles import read_controller_inputs
+from .muscles import read_controller_inputs, sensor_targets
 from .parts import animated_part_dials, part_dial_values
+from .visibility import is_evaluated_for_others
 
 
 def has_evaluated_pins(obj: bpy.types.Object) -> bool:
@@ -56,6 +57,11 @@ class SampleReader:
 
         sampler: any sampler of the group.
         """
+        for obj in self._disabled_inputs(sampler):
+            raise SceneError(
+                f"{obj.name}: it is disabled in viewports at frame {frame:.5g}, so its motion is unknown. Remove the "
+                "animation of its Disable in Viewports."
+            )
         layer, samplers = sampler.view_layer, {member.obj.session_uid: member for member in sampler.members}
         return SceneSample(
             frame,
@@ -66,6 +72,12 @@ class SampleReader:
                 for one in self.colliders
             ),
         )
+
+    def _disabled_inputs(self, sampler: GroupSampler) -> list[bpy.types.Object]:
+        """Return the linked objects and targets of sensors that Blender does not evaluate at the current frame."""
+        targets = [target for member in sampler.members for target in sensor_targets(member.obj)]
+        others = dict.fromkeys([*(obj for obj, _ in self._anchors), *targets])
+        return [one for one in others if one.hide_viewport and not is_evaluated_for_others(one, sampler.view_layer)]
 
     def collider_vertices(self, view_layer: bpy.types.ViewLayer, frame: float) -> dict[str, Array]:
         """Return the vertices (v, 3) m of the colliders by name. frame: the current frame.  Raises DampSimError."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -51,8 +51,8 @@ from .bone_rig import (
 )
 from .kept_strips import KeptStrips
 from .keys import check_nla, check_shape_keys
-from .pre_modifier_shapes import check_invertible, positions_before_modifiers, pre_modifier_offsets
-from .target import Cost, KeptBake, Shot, Storage, Target
+from .pre_modifier_shapes import InvertibilityCheck, positions_before_modifiers, pre_modifier_offsets
+from .target import Cost, KeptBake, MotionCheck, Shot, Storage, Target
 
 # Largest error of a bake, relative to that of its fit. Modifiers below the rig can enlarge the error.
 _FIT_FACTOR = 2.0
@@ -116,16 +116,8 @@ class Bones(Target):
         _check_new_bones(obj, rig_of(obj))
 
     @classmethod
-    def check_motion(cls, sampler: Sampler, numbers: Sequence[int]) -> Generator[int]:
-        sampler.set_frame(numbers[0])
-        check_invertible(sampler)
-        if not needs_rig(sampler.obj):
-            place = RigPlace(sampler)
-            for done, number in enumerate(numbers, 1):
-                sampler.set_frame(number)
-                place.check(number)
-                cls.check_poses(sampler, number)
-                yield done
+    def motion_check(cls, sampler: Sampler) -> MotionCheck:
+        return _BonesCheck(sampler, cls)
 
     @classmethod
     def check_poses(cls, sampler: Sampler, number: int) -> None:
@@ -287,6 +279,23 @@ class RigPlace:
                 f"{self._sampler.obj.name}: it moves relative to its rig {self._rig.name} at frame {number}; parent it "
                 f"to the rig, or {_KEYS}."
             )
+
+
+class _BonesCheck(InvertibilityCheck):
+    """Check of the places of a mesh in the space of its rig, and of the poses of its bones."""
+
+    def __init__(self, sampler: Sampler, target: type[Bones]) -> None:
+        super().__init__(sampler)
+        self._target = target
+        self._place: RigPlace | None = None
+
+    def visit(self, number: int) -> None:
+        super().visit(number)
+        if needs_rig(self.sampler.obj):
+            return
+        self._place = self._place or RigPlace(self.sampler)
+        self._place.check(number)
+        self._target.check_poses(self.sampler, number)
 
 
 class KeptBones(KeptBake):

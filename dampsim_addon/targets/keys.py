@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,8 +25,8 @@ from ..blender.sampler import Sampler
 from .bake_tracks import remove_bake_animation
 from .kept_strips import KeptStrips
 from .pre_modifier_shapes import (
+    InvertibilityCheck,
     can_edit_before_modifiers,
-    check_invertible,
     key_vertices,
     pre_modifier_offsets,
     set_key_vertices,
@@ -35,6 +35,7 @@ from .target import (
     VERTEX_BYTES,
     Cost,
     KeptBake,
+    MotionCheck,
     Shot,
     Storage,
     Target,
@@ -261,10 +262,8 @@ class KeyTarget(Target):
         check_shape_keys(obj)
 
     @classmethod
-    def check_motion(cls, sampler: Sampler, numbers: Sequence[int]) -> Generator[int]:
-        sampler.set_frame(numbers[0])
-        check_invertible(sampler)
-        yield len(numbers)
+    def motion_check(cls, sampler: Sampler) -> MotionCheck:
+        return InvertibilityCheck(sampler)
 
     @classmethod
     def cost(cls, vertices: int, frames: int) -> Cost:

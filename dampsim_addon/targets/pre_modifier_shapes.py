@@ -11,11 +11,14 @@ import numpy as np
 from ...core import Array, SceneError
 from ...core.base.arrays import Mask
 from ...core.geometry.mesh.affine import transform_points
+from ..blender.animation import animated_paths
 from ..blender.dampsim_names import BASIS, PROBE
 from ..blender.dependencies import is_local
+from ..blender.modifiers import is_deforming, sampled_modifiers
+from ..blender.movers import referenced_objects
 from ..blender.sampler import Sampler
 from ..blender.vertex_groups import read_weights
-from .target import WorldShapes
+from .target import MotionCheck, WorldShapes
 
 # Size of the probing offsets, and the error at which the iteration stops, as fractions of the mesh's size.
 _PROBE_STEP = 1e-2
@@ -25,6 +28,8 @@ _CORRECTIONS, _JACOBIAN_INTERVAL = 24, 6
 _MAX_ERROR = 1e-4
 # Distance by which a check moves the vertices, as a fraction of the size.
 _NUDGE = 1e-2
+# Change of a number of a modifier, or of a scale, from which another frame counts as more critical.
+_MIN_CHANGE = 1e-4
 
 
 class NoShapeError(SceneError):
@@ -101,6 +106,62 @@ def check_invertible(sampler: Sampler) -> None:
         # All vertices move alike, so that modifiers that smooth the mesh do not act on the difference.
         goal = current + _NUDGE * float(np.ptp(current, axis=0).max()) / np.sqrt(3.0)
         _solve_offset(sampler, probe, goal, np.zeros_like(probe.basis), is_free)
+
+
+class InvertibilityCheck(MotionCheck):
+    """Check whether shape keys can produce a shape at each frame.
+
+    It is exact at the first frame, and where an animated number of the modifiers, or the least scale of the objects and
+    bones to which they refer, is the smallest or largest of the shot.
+    """
+
+    def __init__(self, sampler: Sampler) -> None:
+        super().__init__(sampler)
+        self._is_first = True
+        # Least and largest value of each number, with their frames.
+        self._extremes: dict[str, tuple[tuple[float, int], tuple[float, int]]] = {}
+
+    def visit(self, number: int) -> None:
+        if not self.sampler.has_deform_modifier:
+            return
+        values = _modifier_numbers(self.sampler)
+        if self._is_first:
+            check_invertible(self.sampler)
+            self._is_first, self._extremes = False, {name: 2 * ((value, number),) for name, value in values.items()}
+        for name, value in values.items():
+            low, high = self._extremes.get(name, 2 * ((value, number),))
+            self._extremes[name] = (
+                (value, number) if value < low[0] - _MIN_CHANGE else low,
+                (value, number) if value > high[0] + _MIN_CHANGE else high,
+            )
+
+    def finish(self) -> None:
+        places = [place for pair in self._extremes.values() for place in pair]
+        first = min((number for _, number in places), default=0)
+        for number in sorted({number for _, number in places} - {first}):
+            self.sampler.set_frame(number)
+            check_invertible(self.sampler)
+
+
+def _modifier_numbers(sampler: Sampler) -> dict[str, float]:
+    """Return the animated numbers of the deforming modifiers at the current frame, and the least scale, by name."""
+    obj, paths = sampler.obj, set(animated_paths(sampler.obj))
+    found, scales = dict[str, float](), [1.0]
+    for modifier in filter(is_deforming, sampled_modifiers(obj)):
+        evaluated = sampler.evaluated_object().modifiers[modifier.name]
+        for prop in modifier.bl_rna.properties:
+            path = modifier.path_from_id(prop.identifier)
+            if prop.type == "FLOAT" and not prop.is_array and path in paths:
+                found[path] = float(getattr(evaluated, prop.identifier))
+        for other in referenced_objects(modifier):
+            scales.append(_least_scale(other.evaluated_get(sampler.view_layer.depsgraph)))
+    return {**found, "": min(scales)}
+
+
+def _least_scale(obj: bpy.types.Object) -> float:
+    """Return the least singular value of the matrices of an object and of its bones."""
+    matrices = [obj.matrix_world, *(bone.matrix for bone in (obj.pose.bones if obj.pose is not None else ()))]
+    return float(np.linalg.svd(np.array(matrices)[:, :3, :3], compute_uv=False).min())
 
 
 def _no_shape(sampler: Sampler) -> NoShapeError:

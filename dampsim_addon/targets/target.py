@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import enum
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -116,6 +116,22 @@ def apply_settings(owner: Any, settings: Iterable[tuple[str, Any]]) -> None:
             setattr(owner, name, value)
 
 
+class MotionCheck:
+    """Check for animation that would make a bake fail after its simulation. It changes no user data.
+
+    Visit all frames of the bake in order, then finish. Both raise DampSimError.
+    """
+
+    def __init__(self, sampler: Sampler) -> None:
+        self.sampler = sampler
+
+    def visit(self, number: int) -> None:
+        """Check the current frame, a number."""
+
+    def finish(self) -> None:
+        """Check the frames that turned out to be the most critical ones."""
+
+
 class Target(abc.ABC):
     """Bake target. Work proceeds in the order check(), collect(), compress(), write().
 
@@ -140,12 +156,9 @@ class Target(abc.ABC):
         """Raise DampSimError if the object cannot be baked to this target. Changes nothing."""
 
     @classmethod
-    def check_motion(cls, sampler: Sampler, numbers: Sequence[int]) -> Generator[int]:
-        """Raise DampSimError if the animation would make a bake fail after its simulation. Yield the number of frames.
-
-        sampler: entered as a context.  numbers: frames of the bake.  check() comes first. Changes no user data.
-        """
-        yield from ()
+    def motion_check(cls, sampler: Sampler) -> MotionCheck:
+        """Return the check of the object's animation before its simulation. sampler: entered as a context."""
+        return MotionCheck(sampler)
 
     @classmethod
     def check_folder(cls, obj: bpy.types.Object, folder: Path) -> None:

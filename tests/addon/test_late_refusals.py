@@ -23,7 +23,7 @@ DISK = "a failure of the disk or of Blender's exporter"
 # Functions that refuse a bake while it is written, and the check that foresees it, or the reason why none can.
 LATE = {
     "bones._require_bone_weights": "boneless",
-    "pre_modifier_shapes._solve_offset": "Target.check_motion",
+    "pre_modifier_shapes._solve_offset": "Target.motion_check",
     "write._write_target": "settings of the user that no check knows; the message names them",
     "cache_file.os_errors_as_cache_errors": DISK,
     "cache_file.remove_cache_files": DISK,
@@ -61,7 +61,7 @@ def test_late_refusals_are_listed(load: Load) -> None:
     assert found - OTHER == set(LATE)
     checks = load("dampsim_addon.ui.bake.checks").CHECKS
     named = {reason for reason in LATE.values() if " " not in reason}
-    assert named <= {*checks, "Target.check_motion"}
+    assert named <= {*checks, "Target.motion_check"}
 
 
 def moved_by_constraint(cache: Path) -> bpy.types.Object:
@@ -120,12 +120,146 @@ def cast_to_sphere(cache: Path) -> bpy.types.Object:
     return obj
 
 
+def driven(obj: bpy.types.Object, path: str, index: int = -1, expression: str = "zero_from_3(frame)") -> None:
+    """Drive a property by a function of Python that no check interprets: 1 before frame 3, then 0."""
+    bpy.app.driver_namespace["zero_from_3"] = lambda frame: float(frame < 3)
+    obj.driver_add(path, index).driver.expression = expression
+
+
+def scaled_by_python(cache: Path) -> bpy.types.Object:
+    obj = wobbler(cache)
+    driven(obj, "scale", 2)
+    return obj
+
+
+def disabled_by_python(cache: Path) -> bpy.types.Object:
+    obj = wobbler(cache)
+    driven(obj, "hide_viewport", expression="1 - zero_from_3(frame)")
+    return obj
+
+
+def switched_by_python(cache: Path) -> bpy.types.Object:
+    """Return an object whose vertex count a driven modifier changes."""
+    obj = wobbler(cache)
+    obj.modifiers.new("Array", "ARRAY").fit_type = "FIXED_COUNT"
+    driven(obj, 'modifiers["Array"].count', expression="2 + zero_from_3(frame)")
+    obj.modifiers.new("Cast", "CAST").factor = 0.1
+    obj.dampsim.target = "POINT_CACHE"
+    return obj
+
+
+def guide_of(obj: bpy.types.Object) -> bpy.types.Object:
+    """Return an object that constraints and drivers read."""
+    guide = bpy.data.objects.new("Guide", None)
+    bpy.context.scene.collection.objects.link(guide)
+    return guide
+
+
+def scaled_by_transform_channel(cache: Path) -> bpy.types.Object:
+    obj = wobbler(cache)
+    guide = guide_of(obj)
+    for frame, place in ((1, 1.0), (3, 0.0)):
+        guide.location.x = place
+        guide.keyframe_insert("location", frame=frame)
+    driver = obj.driver_add("scale", 0).driver
+    driver.type = "SUM"
+    variable = driver.variables.new()
+    variable.type, variable.targets[0].id, variable.targets[0].transform_type = "TRANSFORMS", guide, "LOC_X"
+    return obj
+
+
+def scaled_by_keyed_constraint(cache: Path) -> bpy.types.Object:
+    """Return an object that copies a scale of zero once the influence of a constraint is 1."""
+    obj = wobbler(cache)
+    guide = guide_of(obj)
+    guide.scale.z = 0.0
+    constraint = obj.constraints.new("COPY_SCALE")
+    constraint.target = guide
+    for frame, influence in ((1, 0.0), (3, 1.0)):
+        constraint.influence = influence
+        constraint.keyframe_insert("influence", frame=frame)
+    return obj
+
+
+def disabled_by_meta_strip(cache: Path) -> bpy.types.Object:
+    obj = wobbler(cache)
+    for frame in (1, 3):
+        obj.hide_viewport = frame == 3
+        obj.keyframe_insert("hide_viewport", frame=frame)
+    data = obj.animation_data
+    track = data.nla_tracks.new()
+    strip, slot = track.strips.new("Mine", 1, data.action), data.action_slot
+    strip.action_slot, data.action, strip.select = slot, None, True
+    area_type, context = "NLA_EDITOR", bpy.context
+    window = context.window_manager.windows[0]
+    area = window.screen.areas[0]
+    before, area.type = area.type, area_type
+    with context.temp_override(window=window, area=area, region=area.regions[-1], object=obj, active_object=obj):
+        bpy.ops.nla.meta_add()
+    area.type = before
+    assert track.strips[0].type == "META"
+    obj.hide_viewport = False
+    return obj
+
+
+def disabled_collider(cache: Path) -> bpy.types.Object:
+    obj = wobbler(cache)
+    bpy.ops.mesh.primitive_cube_add(location=(5.0, 0.0, 0.0))
+    other = bpy.context.object
+    other.name = "Stop"
+    other.dampsim_collider.is_collider = True
+    driven(other, "hide_viewport", expression="1 - zero_from_3(frame)")
+    return obj
+
+
+def disabled_link_end(cache: Path) -> bpy.types.Object:
+    obj = wobbler(cache)
+    guide = guide_of(obj)
+    guide.keyframe_insert("location", frame=1)
+    obj.dampsim.links.add().other = guide
+    driven(guide, "hide_viewport", expression="1 - zero_from_3(frame)")
+    return obj
+
+
+def flattened_by_bone(cache: Path) -> bpy.types.Object:
+    """Return a body with a bone whose constraint takes over a scale of zero."""
+    obj, rig = belly(cache)
+    guide = guide_of(obj)
+    guide.scale.x = 0.0
+    constraint = rig.pose.bones["spine.L"].constraints.new("COPY_SCALE")
+    constraint.target = guide
+    driven(rig, 'pose.bones["spine.L"].constraints[0].influence', expression="1 - zero_from_3(frame)")
+    obj.dampsim.target = "SHAPE_KEYS"
+    return obj
+
+
+def cast_by_keys(cache: Path) -> bpy.types.Object:
+    """Return an object that a keyed modifier moves to a sphere at the end."""
+    obj = wobbler(cache)
+    cast = obj.modifiers.new("Cast", "CAST")
+    obj.modifiers.move(len(obj.modifiers) - 1, 0)
+    for frame, factor in ((1, 0.0), (3, 1.0)):
+        cast.factor = factor
+        cast.keyframe_insert("factor", frame=frame)
+    return obj
+
+
 CASES = {
     moved_by_constraint: "Torso: it moves relative to its rig",
     scaled_by_strip: "Tail: the bone root is scaled unevenly at frame",
     read_by_driver: 'Tail: the driver of key_blocks["Bulge"].value reads a bone of the bake',
     read_by_path: 'Tail: the driver of key_blocks["Bulge"].value reads a bone of the bake',
     cast_to_sphere: "Wobbler: at frame 1, its modifiers cannot produce the simulated shape",
+    scaled_by_python: "Wobbler: its scale is zero along an axis at frame 3",
+    disabled_by_python: "Wobbler: it is disabled in viewports at frame 3",
+    switched_by_python: "at frame 3",
+    scaled_by_transform_channel: "Wobbler: its scale is zero along an axis at frame 3",
+    scaled_by_keyed_constraint: "Wobbler: its scale is zero along an axis at frame 3",
+    disabled_by_meta_strip: "Wobbler: it is disabled in viewports at frame 3",
+    disabled_collider: "Stop: the collider is disabled in viewports at frame 3",
+    disabled_link_end: "Guide: it is disabled in viewports at frame 3",
+    flattened_by_bone: "Torso: at frame 3, its modifiers cannot produce the simulated shape",
+    cast_by_keys: "Wobbler: at frame 3, its modifiers cannot produce the simulated shape",
 }
 
 
@@ -135,15 +269,15 @@ def test_refused_before_simulation(
 ) -> None:
     """Nothing is simulated, and nothing is changed."""
 
-    def simulate(*_: object) -> NoReturn:
+    def simulate(*_: object, **__: object) -> NoReturn:
         pytest.fail("the simulation has begun")
 
-    monkeypatch.setattr(load("dampsim_addon.jobs.bake"), "prepare_scene", simulate)
+    monkeypatch.setattr(load("dampsim_addon.jobs.bake"), "prepare_simulation", simulate)
     new_scene(4)
     obj = build(tmp_path)
     if build is moved_by_constraint:
         obj.dampsim.target = "BONES"
-    bpy.context.view_layer.update()
+    bpy.context.scene.frame_set(1)
     keys = obj.data.shape_keys
     (result,) = load("dampsim_addon.api").bake([obj], restart=True)
     assert CASES[build] in result.problem
@@ -161,10 +295,10 @@ def test_sound_rigs_reach_simulation(
     class StartedError(Exception):
         pass
 
-    def simulate(*_: object) -> NoReturn:
+    def simulate(*_: object, **__: object) -> NoReturn:
         raise StartedError
 
-    monkeypatch.setattr(load("dampsim_addon.jobs.bake"), "prepare_scene", simulate)
+    monkeypatch.setattr(load("dampsim_addon.jobs.bake"), "prepare_simulation", simulate)
     new_scene(4)
     obj, _ = build(tmp_path)
     with pytest.raises(StartedError):
