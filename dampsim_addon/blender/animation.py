@@ -58,6 +58,14 @@ def animated_paths(block: bpy.types.ID) -> list[str]:
     return [curve.data_path for curve in user_fcurves(block)] + [driver.data_path for driver in drivers]
 
 
+def has_keyed_points(data: bpy.types.ID) -> bool:
+    """Return whether keyframes, drivers or strips move the points of a mesh, lattice or curve itself."""
+    return any(path.startswith(_POINT_PATHS) for path in animated_paths(data))
+
+
+# Beginnings of the paths of vertices, of the points of lattices, and of those of curves.
+_POINT_PATHS = ("vertices[", 'attributes["position"]', "points[", "splines[")
+
 VISIBILITY_PATH = "hide_viewport"
 """Path of the property Disable in Viewports. Blender does not evaluate the motion of disabled objects."""
 

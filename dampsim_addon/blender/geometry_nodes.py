@@ -6,7 +6,7 @@ An unknown node may change the topology, so new nodes of Blender are never trust
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,9 +80,9 @@ def modifier_effect(modifier: Any) -> NodeEffect:
 
 def _read_effect(tree: Any) -> NodeEffect:
     keeps, moves = _trace(tree, ())
-    trees = list(_nested_trees(tree, set()))
+    trees = list(nested_trees(tree))
     names = {_short_name(node) for one in trees for node in one.nodes}
-    datablocks = [socket.type for one in trees for node in one.nodes for socket in _filled_sockets(node)]
+    datablocks = [socket.type for socket in _filled_sockets(trees)]
     changes = bool(datablocks) or bool(names & _TIME_NODES) or any(_is_animated(one) for one in trees)
     reads_files = "IMAGE" in datablocks or any(name.startswith("Import") for name in names)
     return NodeEffect(keeps, moves, changes, bool(names & _SIMULATION_NODES), reads_files)
@@ -93,17 +93,24 @@ def _is_animated(block: Any) -> bool:
     return data is not None and (data.action is not None or len(data.drivers) > 0 or len(data.nla_tracks) > 0)
 
 
-def _nested_trees(tree: Any, visited: set[int]) -> Iterator[Any]:
+def nested_trees(tree: Any, visited: set[int] | None = None) -> Iterator[Any]:
+    """Iterate over a node tree and the trees of its group nodes, each once; None contains none."""
+    visited = set() if visited is None else visited
     if tree is None or tree.session_uid in visited:
         return
     visited.add(tree.session_uid)
     yield tree
     for node in tree.nodes:
-        yield from _nested_trees(getattr(node, "node_tree", None), visited)
+        yield from nested_trees(getattr(node, "node_tree", None), visited)
 
 
-def _filled_sockets(node: Any) -> Iterator[Any]:
-    for socket in node.inputs:
+def read_datablocks(tree: Any) -> list[bpy.types.ID]:
+    """Return the datablocks that the nodes of a tree, and of the trees in it, read."""
+    return [socket.default_value for socket in _filled_sockets(nested_trees(tree))]
+
+
+def _filled_sockets(trees: Iterable[Any]) -> Iterator[Any]:
+    for socket in (socket for tree in trees for node in tree.nodes for socket in node.inputs):
         if socket.type in _DATABLOCK_SOCKETS and getattr(socket, "default_value", None) is not None:
             yield socket
 

@@ -14,7 +14,7 @@ from typing import Any
 import bpy
 
 from .animation import animated_paths
-from .geometry_nodes import modifier_effect
+from .geometry_nodes import modifier_effect, read_datablocks
 
 
 class ModifierEffect(Enum):
@@ -110,7 +110,7 @@ def referenced_objects(struct: Any) -> Iterator[bpy.types.Object]:
     values = [getattr(struct, p.identifier) for p in struct.bl_rna.properties if p.type == "POINTER"]
     values += [target.target for target in getattr(struct, "targets", ())]
     if getattr(struct, "type", "") == "NODES":
-        values += node_inputs(struct)
+        values += [*node_inputs(struct), *read_datablocks(struct.node_group)]
     for value in values:
         if isinstance(value, bpy.types.Object):
             yield value

@@ -24,6 +24,7 @@ from ..blender.sampler import GroupSampler
 from ..blender.untracked_inputs import frame_handler_inputs, is_tracked_driver
 from ..session import Subscriber
 from .contributors import direct_contributors
+from .visibility import is_in_viewports
 
 # Custom property of the scene with the full names of the disabled objects, one per line: a file that is saved
 # meanwhile enables them again when it is opened.
@@ -103,7 +104,7 @@ def non_contributing_objects(sampler: GroupSampler) -> list[bpy.types.Object]:
     """
     if frame_handler_inputs():
         return []
-    references, scene = References(), sampler.scene
+    references, scene, layer = References(), sampler.scene, sampler.view_layer
     roots: list[bpy.types.ID] = [*direct_contributors(sampler), *([scene.camera] if scene.camera else [])]
     roots += [target for driver in _drivers(scene) for target in _driver_targets(driver)]
     blocks = references.reachable(roots)
@@ -112,14 +113,17 @@ def non_contributing_objects(sampler: GroupSampler) -> list[bpy.types.Object]:
         isinstance(block, bpy.types.Object) and _is_simulated_by_blender(block, block in members) for block in blocks
     ):
         return []
+    # Blender evaluates those only for other objects that refer to them.
+    disabled = {one for one in blocks if isinstance(one, bpy.types.Object) and not is_in_viewports(one, layer)}
     return [
         obj
-        for obj in sampler.view_layer.objects
+        for obj in layer.objects
         if (obj not in blocks or (obj not in roots and obj.type == "CURVES" and guide_object(obj) in members))
         and obj.mode == "OBJECT"
         and not obj.hide_viewport
         and _VISIBILITY not in animated_paths(obj)
         and can_move(obj)
+        and not (disabled and disabled & references.reachable([obj]))
     ]
 
 

@@ -32,7 +32,7 @@ from ...core.base.wording import closest_name
 from ...core.bodies.solid import SolidKind
 from ...core.bodies.weave import WeaveKind
 from ...core.simulation.method_selection import supports_damping_map, torque_schemes
-from ..blender.animation import animated_paths
+from ..blender.animation import animated_paths, has_keyed_points
 from ..blender.collider_reader import ColliderReader
 from ..blender.modifiers import has_deform_modifier, simulated_topology_modifiers
 from ..blender.sampler import GroupSampler, Sampler, check_scale, frame_rate, gravity
@@ -295,8 +295,8 @@ def _build_body(member: Sampler, cache_id: str) -> Body:
 
 
 def is_deformed(obj: bpy.types.Object) -> bool:
-    """Return whether deforming modifiers or animated shape keys change the user's mesh."""
-    if has_deform_modifier(obj):
+    """Return whether deforming modifiers, animated shape keys or keyed vertices change the user's mesh."""
+    if has_deform_modifier(obj) or has_keyed_points(obj.data):
         return True
     keys = obj.data.shape_keys
     return keys is not None and bool(animated_paths(keys))

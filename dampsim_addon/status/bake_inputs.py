@@ -15,11 +15,12 @@ import bpy
 import numpy as np
 
 from ...core import PARAMETERS
-from ..blender.animation import user_fcurves
+from ..blender.animation import has_keyed_points, user_fcurves
 from ..blender.bone_bakes import kept_pose
 from ..blender.dampsim_names import bake_mark, is_output_modifier, is_tagged_action
 from ..blender.edge_attributes import edge_values, marked_edges
 from ..blender.modifiers import DEFORMING, modifier_settings, sampled_modifiers
+from ..blender.movers import referenced_objects
 from ..blender.vertex_groups import read_weights
 from ..model.colliders import active_colliders, roughness_group, simulation_view_layer
 from ..scene_reader.muscles import controller_settings, damper_attribute, has_muscles, sensor_targets
@@ -80,7 +81,7 @@ def input_digests(
                 f"modifier {modifier.name}", (modifier.show_viewport, _settings_and_references(modifier, display_name))
             )
     _digest_dial_keys(obj, add_digest)
-    add_digest("the mesh", (len(obj.data.polygons), _array_bytes(obj.data.vertices, "co", 3)))
+    add_digest("the mesh", _mesh_shape(obj.data))
     if has_muscles(obj):
         _digest_muscles(obj, add_digest, display_name, muscle_names or {})
     dampers = edge_values(obj.data, damper_attribute(obj))
@@ -95,6 +96,11 @@ def input_digests(
     for collider in active_colliders(obj, simulation_view_layer(scene)):
         _digest_collider(collider, add_digest)
     return {name: digest.hexdigest()[:12] for name, digest in parts.items()}
+
+
+def _mesh_shape(mesh: bpy.types.Mesh) -> object:
+    """Return the number of faces and the vertices of a mesh, unless these are keyed: others cover their keyframes."""
+    return len(mesh.polygons), b"" if has_keyed_points(mesh) else _array_bytes(mesh.vertices, "co", 3)
 
 
 def influencing_objects(obj: bpy.types.Object) -> list[bpy.types.Object]:
@@ -153,7 +159,7 @@ def _digest_collider(other: bpy.types.Object, add_digest: Any) -> None:
     digest_source_setups(source_names, lambda name, value: add_digest(setup_name, (name, value)), other)
     for modifier in other.modifiers:
         add_digest(shape_name, (modifier.show_viewport, _settings_and_references(modifier, display_name)))
-    add_digest(shape_name, (len(other.data.polygons), _array_bytes(other.data.vertices, "co", 3)))
+    add_digest(shape_name, _mesh_shape(other.data))
     add_digest(shape_name, (other.dampsim.baked, other.dampsim.baked_of, other.dampsim.baked_size))
     painted = [name for name in (roughness_group(other),) if name in other.vertex_groups]
     add_digest(f"{COLLIDER_ROUGHNESS_PREFIX}{other.name_full}", [one.tobytes() for one in read_weights(other, painted)])
@@ -171,7 +177,7 @@ def motion_sources(obj: bpy.types.Object) -> list[bpy.types.Object]:
         bones = one.pose.bones if one.pose is not None else ()
         held_by = [one, *bones]
         queue += [other for holder in held_by for c in holder.constraints for other in _constraint_targets(c)]
-        queue += [other for m in one.modifiers if not is_output_modifier(m) for other in _referenced_objects(m)]
+        queue += [other for m in one.modifiers if not is_output_modifier(m) for other in referenced_objects(m)]
         if one.parent is not None:
             queue.append(one.parent)
     return list(found)
@@ -187,7 +193,7 @@ def _digest_motion(
     keyed_paths, name, earlier = set[str](), display_name(source), bone_names or {}
     places = bone_places(source)
     for block in (source, source.data, getattr(source.data, "shape_keys", None)):
-        if block is None or (is_simulated_object and block == source.data):
+        if block is None or (is_simulated_object and block == source.data and not has_keyed_points(block)):
             continue
         for curve in user_fcurves(block):
             if curve.data_path.startswith("dampsim."):

@@ -16,9 +16,11 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ..blender.animation import animated_paths, channelbags, user_fcurves
+from ..blender.animation import animated_paths, channelbags, has_keyed_points, user_fcurves
 from ..blender.dampsim_names import bake_keys, bake_mark, is_output_modifier, is_output_path, is_tagged_action
+from ..blender.geometry_nodes import nested_trees
 from ..blender.modifiers import modifier_settings, sampled_modifiers
+from ..blender.movers import node_inputs, referenced_objects
 from ..blender.vertex_groups import positive_weights
 
 # Function that adds a value to the digest of an input.
@@ -26,7 +28,7 @@ AddDigest = Callable[[str, object], None]
 # Prefixes of the entries of this module.
 SETUP_PREFIXES = (
     "animation settings of ", "rest pose of ", "modifiers and constraints of ", "parenting of ", "shape of ",
-    "inputs of drivers of ", "bone weights of ", "shape keys of ",
+    "inputs of drivers of ", "bone weights of ", "shape keys of ", "node groups of ",
 )  # fmt: skip
 _BONE = re.compile(r'bones\["((?:[^"\\]|\\.)*)"\]')
 # Decimals to which values are compared.
@@ -69,6 +71,9 @@ def digest_source_setups(sources: dict[bpy.types.Object, str], add_digest: AddDi
             add_digest(f"inputs of drivers of {name}", list(_driver_inputs(block)))
         add_digest(f"modifiers and constraints of {name}", _stacks(source, source != moved))
         add_digest(f"parenting of {name}", _parenting(source))
+        for modifier in source.modifiers:
+            if modifier.type == "NODES" and not is_output_modifier(modifier):
+                add_digest(f"node groups of {name}", _node_values(modifier))
         if source.type == "ARMATURE":
             add_digest(f"rest pose of {name}", _rest_pose(source))
         if source in shaping and source != moved and source.type in _SHAPED_TYPES:
@@ -99,9 +104,7 @@ def _shaping_objects(sources: Iterable[bpy.types.Object]) -> Iterator[bpy.types.
         holders = [m for m in source.modifiers if not is_output_modifier(m)]
         holders += [c for one in (source, *bones) for c in one.constraints if c.type in _SHAPE_CONSTRAINTS]
         for holder in holders:
-            for prop in holder.bl_rna.properties:
-                if prop.type == "POINTER" and isinstance(value := getattr(holder, prop.identifier), bpy.types.Object):
-                    yield value
+            yield from referenced_objects(holder)
         if source.parent is not None and source.parent_type.startswith(("VERTEX", "LATTICE", "CURVE")):
             yield source.parent
 
@@ -151,6 +154,48 @@ def _stacks(source: bpy.types.Object, has_modifiers: bool) -> object:
     animated = animated_paths(source)
     plain = [m for m in own if not any(path.startswith(m.path_from_id()) for path in animated)]
     return orders, [m.name for m in own], [(m.show_viewport, *modifier_settings(m)) for m in plain]
+
+
+def _node_values(modifier: Any) -> object:
+    """Return the inputs of a Geometry Nodes modifier and the nodes of its tree, without animated values."""
+    paths = animated_paths(modifier.id_data)
+    is_animated = any(path.startswith(modifier.path_from_id()) for path in paths)
+    inputs = [] if is_animated else [_plain_value(value) for value in node_inputs(modifier)]
+    return inputs, [_tree_values(tree) for tree in nested_trees(modifier.node_group)]
+
+
+def _tree_values(tree: Any) -> object:
+    animated = set(animated_paths(tree))
+    nodes = []
+    for node in tree.nodes:
+        prefix = f'nodes["{bpy.utils.escape_identifier(node.name)}"].inputs'
+        sockets = [
+            _plain_value(getattr(socket, "default_value", None))
+            for place, socket in enumerate(node.inputs)
+            if f"{prefix}[{place}].default_value" not in animated
+        ]
+        own = [value for value in _simple_settings(node) if value[0] not in _node_names()]
+        nodes.append((node.bl_idname, node.mute, sockets, own))
+    ends = [(link.from_node.name, link.from_socket.identifier, link.to_node.name, link.to_socket.identifier)
+            for link in tree.links if not link.is_muted]  # fmt: skip
+    places = {node.name: place for place, node in enumerate(tree.nodes)}
+    links = sorted((places[one], output, places[other], entry) for one, output, other, entry in ends)
+    curves = [(curve.data_path, curve.array_index, curve.mute, _points(curve)) for curve in user_fcurves(tree)]
+    return nodes, links, curves, list(_driver_inputs(tree))
+
+
+@functools.cache
+def _node_names() -> set[str]:
+    """Return the names of the settings that all nodes have, such as their place in the editor."""
+    return {prop.identifier for prop in bpy.types.Node.bl_rna.properties}
+
+
+def _plain_value(value: Any) -> object:
+    """Return a value of a socket: its numbers, or the name of a datablock."""
+    if isinstance(value, bpy.types.ID):
+        # The digests of objects have their own names.
+        return type(value).__name__
+    return value if isinstance(value, (bool, int, str)) or value is None else _rounded(value)
 
 
 def _parenting(source: bpy.types.Object) -> object:
@@ -223,7 +268,8 @@ def _shape_values(data: Any) -> object:
     """Return the shape of a mesh, lattice or curve, with the user's shape keys."""
     keys = getattr(data, "shape_keys", None)
     points = _array_bytes(keys.reference_key.points, "co", 3) if keys is not None else _rest_points(data)
-    return points, _key_values(data)
+    # Other digests cover the keyframes of points.
+    return None if keys is None and has_keyed_points(data) else points, _key_values(data)
 
 
 def _key_values(data: Any) -> list[object]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...core import Array, SceneError
 from ...core.base.arrays import SinglePrecisionArray
+from ..blender.animation import has_keyed_points
 from ..blender.dampsim_names import (
     BASIS,
     bake_keys,
@@ -66,6 +67,9 @@ def check_shape_keys(obj: bpy.types.Object) -> None:
     if obj.show_only_shape_key:
         raise SceneError(f"{obj.name}: Solo Active Shape Key is on; switch off the pin beside the shape keys.")
     keys = obj.data.shape_keys
+    # Blender plays the shape keys of the user instead of the vertices.
+    if (keys is None or is_bake_basis(keys)) and has_keyed_points(obj.data):
+        raise SceneError(f"{obj.name}: its vertices are keyed, and shape keys would replace them; bake to PC2 Cache.")
     if keys is None:
         return
     if not keys.use_relative and not is_bake_basis(keys):

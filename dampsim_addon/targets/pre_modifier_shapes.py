@@ -111,13 +111,13 @@ def check_invertible(sampler: Sampler) -> None:
 class InvertibilityCheck(MotionCheck):
     """Check whether shape keys can produce a shape at each frame.
 
-    It is exact at the first frame, and where an animated number of the modifiers, or the least scale of the objects and
-    bones to which they refer, is the smallest or largest of the shot.
+    It is exact at the first two frames, because simulation zones start at the second one, and where a number is the
+    smallest or largest of the shot: an animated one of the modifiers, or the least scale of their objects and bones.
     """
 
     def __init__(self, sampler: Sampler) -> None:
         super().__init__(sampler)
-        self._is_first = True
+        self._count = 0
         # Least and largest value of each number, with their frames.
         self._extremes: dict[str, tuple[tuple[float, int], tuple[float, int]]] = {}
 
@@ -125,9 +125,9 @@ class InvertibilityCheck(MotionCheck):
         if not self.sampler.has_deform_modifier:
             return
         values = _modifier_numbers(self.sampler)
-        if self._is_first:
+        self._count += 1
+        if self._count <= 2:
             check_invertible(self.sampler)
-            self._is_first, self._extremes = False, {name: 2 * ((value, number),) for name, value in values.items()}
         for name, value in values.items():
             low, high = self._extremes.get(name, 2 * ((value, number),))
             self._extremes[name] = (
@@ -136,9 +136,7 @@ class InvertibilityCheck(MotionCheck):
             )
 
     def finish(self) -> None:
-        places = [place for pair in self._extremes.values() for place in pair]
-        first = min((number for _, number in places), default=0)
-        for number in sorted({number for _, number in places} - {first}):
+        for number in sorted({number for pair in self._extremes.values() for _, number in pair}):
             self.sampler.set_frame(number)
             check_invertible(self.sampler)
 

@@ -43,6 +43,28 @@ def bystander(name: str = "Bystander") -> bpy.types.Object:
     return obj
 
 
+def test_readers_of_disabled_objects_stay(load: Load) -> None:
+    """An unrelated object that reads a disabled end of a link is what keeps Blender evaluating that end."""
+    scene = new_scene(5)
+    obj, reader = sheet(), bystander("Reader")
+    end = bpy.data.objects.new("End", None)
+    scene.collection.objects.link(end)
+    for frame, place in ((1, 0.0), (5, 1.0)):
+        end.location.x = place
+        end.keyframe_insert("location", frame=frame)
+    end.hide_viewport = True
+    reader.constraints.new("COPY_LOCATION").target = end
+    obj.dampsim.links.add().other = end
+    bystander()
+    bpy.context.view_layer.update()
+    isolation = load("dampsim_addon.scene_reader.isolation")
+    with isolation.isolated_sampler(scene, bpy.context.view_layer, [obj]) as sampler:
+        assert not reader.hide_viewport
+        assert bpy.data.objects["Bystander"].hide_viewport
+        sampler.set_frame(5)
+        assert end.evaluated_get(bpy.context.view_layer.depsgraph).matrix_world.translation.x == pytest.approx(1.0)
+
+
 @pytest.fixture
 def evaluations() -> Iterator[list[float]]:
     """Return the list to which each evaluation of a counted object appends the frame."""

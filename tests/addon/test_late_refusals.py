@@ -244,6 +244,34 @@ def cast_by_keys(cache: Path) -> bpy.types.Object:
     return obj
 
 
+def keyed_vertices(cache: Path) -> bpy.types.Object:
+    obj = wobbler(cache)
+    vertex = obj.data.vertices[0]
+    for frame, height in ((1, 1.0), (3, 1.5)):
+        vertex.co.z = height
+        vertex.keyframe_insert("co", frame=frame)
+    return obj
+
+
+def moved_by_simulation_zone(cache: Path) -> bpy.types.Object:
+    """Return an object that a simulation zone moves, which forgets shape keys from the second frame on."""
+    obj = wobbler(cache)
+    tree = bpy.data.node_groups.new("Tree", "GeometryNodeTree")
+    for direction in ("INPUT", "OUTPUT"):
+        tree.interface.new_socket("Geometry", in_out=direction, socket_type="NodeSocketGeometry")
+    start, end = tree.nodes.new("GeometryNodeSimulationInput"), tree.nodes.new("GeometryNodeSimulationOutput")
+    start.pair_with_output(end)
+    move = tree.nodes.new("GeometryNodeSetPosition")
+    move.inputs["Offset"].default_value = 0.1, 0.0, 0.0
+    tree.links.new(tree.nodes.new("NodeGroupInput").outputs[0], start.inputs["Geometry"])
+    tree.links.new(start.outputs["Geometry"], move.inputs[0])
+    tree.links.new(move.outputs[0], end.inputs["Geometry"])
+    tree.links.new(end.outputs["Geometry"], tree.nodes.new("NodeGroupOutput").inputs[0])
+    obj.modifiers.new("Nodes", "NODES").node_group = tree
+    obj.modifiers.move(len(obj.modifiers) - 1, 0)
+    return obj
+
+
 CASES = {
     moved_by_constraint: "Torso: it moves relative to its rig",
     scaled_by_strip: "Tail: the bone root is scaled unevenly at frame",
@@ -259,6 +287,8 @@ CASES = {
     disabled_collider: "Stop: the collider is disabled in viewports at frame 3",
     disabled_link_end: "Guide: it is disabled in viewports at frame 3",
     flattened_by_bone: "Torso: at frame 3, its modifiers cannot produce the simulated shape",
+    keyed_vertices: "Wobbler: its vertices are keyed, and shape keys would replace them; bake to PC2 Cache.",
+    moved_by_simulation_zone: "Wobbler: at frame 2, its modifiers cannot produce the simulated shape",
     cast_by_keys: "Wobbler: at frame 3, its modifiers cannot produce the simulated shape",
 }
 

@@ -141,6 +141,94 @@ def test_setup_edit_outdates_bake(load: Load, tmp_path: Path, name: str) -> None
     assert changes(load, obj) == []
 
 
+def noded(cache: Path) -> tuple[bpy.types.Object, Any, Any]:
+    """Return an object that nodes move, their tree, and an object that they read."""
+    scene = new_scene(4)
+    obj = wobbler(cache)
+    guide = bpy.data.objects.new("Guide", None)
+    scene.collection.objects.link(guide)
+    guide.keyframe_insert("location", frame=1)
+    tree: Any = bpy.data.node_groups.new("Tree", "GeometryNodeTree")
+    for direction in ("INPUT", "OUTPUT"):
+        tree.interface.new_socket("Geometry", in_out=direction, socket_type="NodeSocketGeometry")
+    move, read, vector = (
+        tree.nodes.new(name) for name in ("GeometryNodeSetPosition", "GeometryNodeObjectInfo", "ShaderNodeCombineXYZ")
+    )
+    read.inputs[0].default_value = guide
+    add = tree.nodes.new("ShaderNodeVectorMath")
+    tree.links.new(read.outputs["Location"], add.inputs[0])
+    tree.links.new(vector.outputs[0], add.inputs[1])
+    tree.links.new(add.outputs[0], move.inputs["Offset"])
+    tree.links.new(tree.nodes.new("NodeGroupInput").outputs[0], move.inputs[0])
+    tree.links.new(move.outputs[0], tree.nodes.new("NodeGroupOutput").inputs[0])
+    for frame, value in ((1, 0.0), (3, 0.2)):
+        vector.inputs[0].default_value = value
+        vector.inputs[0].keyframe_insert("default_value", frame=frame)
+    obj.modifiers.new("Nodes", "NODES").node_group = tree
+    obj.dampsim.target = "POINT_CACHE"
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    return obj, tree, guide
+
+
+def first_key(block: bpy.types.ID) -> Any:
+    return block.animation_data.action.layers[0].strips[0].channelbags[0].fcurves[0].keyframe_points[0]
+
+
+NODE_EDITS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
+    "value": (lambda t, g: setattr(t.nodes["Combine XYZ"].inputs[1], "default_value", 0.3), "node groups of Wobbler"),
+    "key": (lambda t, g: setattr(first_key(t).co, "y", 0.4), "node groups of Wobbler"),
+    "operation": (lambda t, g: setattr(t.nodes["Vector Math"], "operation", "SUBTRACT"), "node groups of Wobbler"),
+    "link": (lambda t, g: t.links.remove(t.links[0]), "node groups of Wobbler"),
+    "mute": (lambda t, g: setattr(t.nodes["Set Position"], "mute", True), "node groups of Wobbler"),
+    "object": (lambda t, g: setattr(first_key(g).co, "y", 0.4), "keyframes of Guide"),
+}
+
+
+@pytest.mark.parametrize("name", NODE_EDITS)
+def test_node_edits_outdate_bake(load: Load, tmp_path: Path, name: str) -> None:
+    """Frames and places in the editor are no changes."""
+    obj, tree, guide = noded(tmp_path)
+    bpy.context.scene.frame_set(3)
+    tree.nodes[0].location.x, tree.nodes[0].label = 50.0, "Mine"
+    assert changes(load, obj) == []
+    edit, words = NODE_EDITS[name]
+    edit(tree, guide)
+    assert words in changes(load, obj)
+
+
+def test_keyed_vertices_outdate_bake(load: Load, tmp_path: Path) -> None:
+    """Keyframes of points are felt and watched; the places that they have at a frame are no change."""
+    scene = new_scene(4)
+    obj = wobbler(tmp_path)
+    vertex = max(obj.data.vertices, key=lambda one: one.co.z)
+    for frame, height in ((1, 1.0), (3, 1.5)):
+        vertex.co.z = height
+        vertex.keyframe_insert("co", frame=frame)
+    cage = bpy.data.objects.new("Cage", bpy.data.lattices.new("Cage"))
+    scene.collection.objects.link(cage)
+    bpy.ops.mesh.primitive_plane_add(location=(0.0, 0.0, -3.0))
+    ground = bpy.context.object
+    ground.dampsim_collider.is_collider = True
+    for frame, height in ((1, 0.0), (3, 0.1)):
+        cage.data.points[0].co_deform.z = ground.data.vertices[0].co.z = height
+        cage.data.points[0].keyframe_insert("co_deform", frame=frame)
+        ground.data.vertices[0].keyframe_insert("co", frame=frame)
+    obj.modifiers.new("Lattice", "LATTICE").object = cage
+    obj.dampsim.target = "POINT_CACHE"
+    assert load("dampsim_addon.scene_reader.scene_builder").is_deformed(obj)
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    for frame in (1, 3):
+        scene.frame_set(frame)
+        assert changes(load, obj) == []
+    first_key(obj.data).co.y = 0.4
+    assert changes(load, obj) == [f"keyframes of {obj.name}"]
+    first_key(cage.data).co.y = first_key(ground.data).co.y = 0.4
+    words = ["keyframes of Wobbler", "keyframes of Cage", "the movement of collider Plane"]
+    assert changes(load, obj) == words
+
+
 UNUSED_GROUPS = ("damping_group", "centre_group", "front_group", "direction_group", "length_group")
 
 
