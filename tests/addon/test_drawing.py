@@ -23,7 +23,7 @@ from test_baking import bake
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
-REDRAWS = 100
+REDRAWS = 4
 
 
 class Layout:

@@ -20,7 +20,7 @@ Load = Callable[[str], ModuleType]
 def test_weights_beyond_the_engine(load: Load, influences: str, tmp_path: Path) -> None:
     """Eight influences are too many for Unity and not for Godot; the note names the vertices and the fix."""
     new_scene(6)
-    obj, _ = belly(tmp_path / "cache")
+    obj, _ = belly(tmp_path / "cache", cuts=2)
     obj.dampsim.bone_influences, obj.dampsim.max_bones = influences, 8
     bake()
     export = load("dampsim_addon.api").export
@@ -39,7 +39,7 @@ def test_weights_beyond_the_engine(load: Load, influences: str, tmp_path: Path) 
 def test_user_weights_beyond_the_engine(load: Load, limit: int, fix: str, tmp_path: Path) -> None:
     """Influences cannot fix a vertex that too many bones of the user carry; the fix named does."""
     new_scene(6)
-    obj, rig = belly(tmp_path / "cache")
+    obj, rig = belly(tmp_path / "cache", cuts=2)
     bpy.context.view_layer.objects.active = rig
     bpy.ops.object.mode_set(mode="EDIT")
     for number in range(4):
@@ -94,7 +94,7 @@ def test_morph_targets_beyond_the_engine(load: Load, target: str, own: int, fix:
 
 def test_bones_beyond_the_engine(load: Load, tmp_path: Path) -> None:
     new_scene(6)
-    obj, rig = belly(tmp_path / "cache")
+    obj, rig = belly(tmp_path / "cache", cuts=2)
     obj.dampsim.bone_influences = "4"
     bake()
     bpy.context.view_layer.objects.active = rig
@@ -113,7 +113,7 @@ def test_bones_beyond_the_engine(load: Load, tmp_path: Path) -> None:
 
 def test_unknown_engine_is_refused(load: Load, tmp_path: Path) -> None:
     new_scene(6)
-    obj, _ = belly(tmp_path / "cache")
+    obj, _ = belly(tmp_path / "cache", cuts=2)
     with pytest.raises(load("core.base.errors").ParameterError, match="quake"):
         load("dampsim_addon.api").export([obj], tmp_path / "out", engine="quake")
 
@@ -121,7 +121,7 @@ def test_unknown_engine_is_refused(load: Load, tmp_path: Path) -> None:
 def test_dialog_stores_the_limits(tmp_path: Path) -> None:
     """The panel shows the exceeded limits of the chosen engine after an export, once for both formats."""
     new_scene(6)
-    obj, _ = belly(tmp_path / "cache")
+    obj, _ = belly(tmp_path / "cache", cuts=2)
     obj.dampsim.max_bones = 8
     bake()
     assert bpy.ops.dampsim.export(filepath=str(tmp_path / "out"), engine="THREE") == {"FINISHED"}

@@ -194,7 +194,13 @@ def test_curve_modifier_refused_for_keys(tmp_path: Path) -> None:
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    "target",
+    [
+        pytest.param(target, marks=() if target in ("SHAPE_KEYS", "POINT_CACHE") else pytest.mark.slow)
+        for target in TARGETS
+    ],
+)
 def test_array_modifier_in_all_targets(load: Load, target: str, tmp_path: Path) -> None:
     new_scene()
     obj = wobbler(tmp_path)

@@ -463,7 +463,11 @@ def thrown_balloon(_: Load) -> bpy.types.Object:
 
 
 @pytest.mark.parametrize(
-    ("make", "dial", "values"), [(held_ball, "catch_frames", (2, 6)), (thrown_balloon, "spin_z", (0.5, 1.0))]
+    ("make", "dial", "values"),
+    [
+        (held_ball, "catch_frames", (2, 6)),
+        pytest.param(thrown_balloon, "spin_z", (0.5, 1.0), marks=pytest.mark.slow),
+    ],
 )
 def test_farm_equals_bake_with_keyed_pins(
     load: Load, tmp_path: Path, make: Callable[[Load], bpy.types.Object], dial: str, values: tuple[float, float]

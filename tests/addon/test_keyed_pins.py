@@ -163,6 +163,7 @@ def test_weight_modifier_moves_pins(load: Load, tmp_path: Path) -> None:
     assert held_gap(obj, 7) > 0.05
 
 
+@pytest.mark.slow
 def test_sample_is_thrown_and_caught(load: Load) -> None:
     """The balloon leaves the hand, flies above it, is met where it is and comes to rest in the hand."""
     bpy.ops.wm.open_mainfile(filepath=str(Path(__file__).parents[2] / "sample_blends" / "throw.blend"))

@@ -127,7 +127,7 @@ def test_short_blends_do_not_pop(load: Load, tmp_path: Path, length: int, kind: 
         assert found[place] <= 1.5 * neighbours + 4e-6, place + 2
 
 
-@pytest.mark.parametrize("kind", ["LAND", "FADE_IN", "FADE_OUT"])
+@pytest.mark.parametrize("kind", ["LAND", "FADE_IN", pytest.param("FADE_OUT", marks=pytest.mark.slow)])
 def test_blend_with_changing_vertex_count(load: Load, tmp_path: Path, kind: str) -> None:
     """Motions of other numbers of vertices cannot be compared: the usual curve is keyed."""
     obj = baked_wobbler(tmp_path)

@@ -50,7 +50,7 @@ def shot(cache: Path) -> tuple[bpy.types.Object, bpy.types.Object]:
     smile = obj.shape_key_add(name="Smile")
     smile.points[3].co.z += 0.2
     smile.value = 0.5
-    obj.dampsim.target = "POINT_CACHE"
+    obj.dampsim.target, obj.dampsim.resolution = "POINT_CACHE", 60
     bpy.context.view_layer.objects.active = obj
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     return obj, rig
@@ -129,9 +129,21 @@ def changes(load: Load, obj: bpy.types.Object) -> list[str]:
     return found
 
 
+@pytest.fixture(scope="module")
+def baked_shot(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the saved file of a baked shot."""
+    folder = tmp_path_factory.mktemp("shot")
+    shot(folder)
+    path = folder / "shot.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    return path
+
+
 @pytest.mark.parametrize("name", EDITS)
-def test_setup_edit_outdates_bake(load: Load, tmp_path: Path, name: str) -> None:
-    obj, rig = shot(tmp_path)
+def test_setup_edit_outdates_bake(load: Load, baked_shot: Path, tmp_path: Path, name: str) -> None:
+    bpy.ops.wm.open_mainfile(filepath=str(baked_shot))
+    obj, rig = bpy.data.objects["Wobbler"], bpy.data.objects["Rig"]
+    obj.dampsim.cache_folder = str(tmp_path)
     assert changes(load, obj) == []
     edit, words = EDITS[name]
     edit(obj, rig)
