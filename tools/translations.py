@@ -57,7 +57,7 @@ SHOWN = re.compile(
 )
 NO_MESSAGE = re.compile(
     r"\w+ papers|how (steps|the shot) |nodes, elements|antenna |Not \{|kind: \{|bone \{places|DampSim$|It$|Them$"
-    r"|\{number\} k?mm?$|its (parent|standard) \w+ "
+    r"|\{number\} k?mm?$|its (parent|standard) \w+ |\{collider\} as a collider$"
 )
 # Values of placeholders that the code takes from elsewhere, such as the "stop" after which a body rests.
 VALUES = (

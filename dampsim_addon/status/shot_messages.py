@@ -71,8 +71,9 @@ def preparation_messages(cut_stages: Iterable[str]) -> list[str]:
 
 
 def rest_message(report: ShotReport, curve: SettleCurve | None, last: int) -> str:
-    """Return a message that names the contact because of which a body missed Settle; '' if it did not.
+    """Return a message about a body that missed Settle and touched something; '' otherwise.
 
+    It names the partner and frames of the longest contact, which may be the reason.
     curve: None if nothing was measured.  last: frame at which the curve ends.
     """
     if curve is None or not curve.has_missed_dial:
@@ -83,7 +84,7 @@ def rest_message(report: ShotReport, curve: SettleCurve | None, last: int) -> st
         return ""
     dial = format_number(curve.dial, 4)
     event = f"Rests after {curve.rest:.1f} frames" if np.isfinite(curve.rest) else "Does not rest"
-    return f"{event} (Settle: {dial}), because it touches {partner} {_frames_text(list(frames))}"
+    return f"{event} (Settle: {dial}) and touches {partner} {_frames_text(list(frames))}"
 
 
 def hard_steps_message(guards: Mapping[str, Iterable[int]]) -> str:

@@ -204,7 +204,7 @@ def test_contact_that_ends_steering_is_reported(load: Load, live: ModuleType, tm
         obj.keyframe_insert("location", frame=frame)
     play(40)
     # The flag first touches the floor while its pins move, or just after.
-    told = re.compile(r"because it touches Floor on frames [456] to 25\b")
+    told = re.compile(r"and touches Floor on frames [456] to 25\b")
     assert told.search(" ".join(redraw(load)))
     touched = load("dampsim_addon.api").bake([obj])[0].touched
     assert touched[0].startswith("Rests after ")
@@ -221,10 +221,10 @@ def test_rest_message(load: Load) -> None:
     zero = np.array([0.0, 60.0])
     late = curve_type(zero, zero, None, None, dial=24.0, rest=31.26, bounce=0.0, overshoot=0.0)
     touched = report.ShotReport(contact_frames=(("Wall", (9, 20, 21, 22)),))
-    expected = "Rests after 31.3 frames (Settle: 24), because it touches Wall on frames 20 to 22"
+    expected = "Rests after 31.3 frames (Settle: 24) and touches Wall on frames 20 to 22"
     assert said.rest_message(touched, late, 70) == expected
     never = replace(late, rest=np.inf)
-    assert said.rest_message(touched, never, 70).startswith("Does not rest (Settle: 24), because it touches Wall")
+    assert said.rest_message(touched, never, 70).startswith("Does not rest (Settle: 24) and touches Wall")
     assert said.rest_message(touched, replace(late, rest=25.0), 70) == ""
     assert said.rest_message(touched, None, 70) == ""
     # The contact was over before the stop.
