@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import importlib
 import os
+import pickle
 from collections.abc import Callable, Iterator
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -31,6 +35,29 @@ def register_addon(load: Callable[[str], ModuleType]) -> Iterator[None]:
     load("").register()
     yield
     load("").unregister()
+
+
+def _compute_once(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that remembers its results. A callback for progress is no part of the arguments."""
+    results = dict[bytes, Any]()
+
+    def remember(*arguments: Any, **named: Any) -> Any:
+        values = [*arguments, *(named[name] for name in sorted(named))]
+        digest = hashlib.sha256(pickle.dumps([value for value in values if not callable(value)])).digest()
+        if digest not in results:
+            results[digest] = function(*arguments, **named)
+        return copy.deepcopy(results[digest])
+
+    return remember
+
+
+@pytest.fixture(scope="session", autouse=True)
+def share_bone_fits(load: Callable[[str], ModuleType], register_addon: None) -> Iterator[None]:
+    """Fit equal motions to bones only once. Many tests bake the same body, and tests/core shows that fits are equal."""
+    bones = load("dampsim_addon.targets.bones")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(bones, "fit_bones", _compute_once(bones.fit_bones))
+        yield
 
 
 @pytest.fixture
