@@ -43,7 +43,7 @@ OPTIONS_WITH_VALUE = ("-k", "-m", "--deselect", "--ignore")
 # pytest's exit code if a selection contains no test.
 NO_TESTS = 5
 # Small matrix products run faster on a single thread. mkdocs would advertise its successor at each build.
-VARIABLES = {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "NO_MKDOCS_2_WARNING": "1"}
+VARIABLES = {"OPENBLAS_NUM_THREADS": "1", "NO_MKDOCS_2_WARNING": "1"}
 
 
 def read_requirements(name: str) -> str:

@@ -32,15 +32,18 @@ _load()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--slice", metavar="K/N", help="of the slow tests, run only every N-th, beginning with K (from 0)")
+    for option, tests in (("--slice", "slow"), ("--quick-slice", "other")):
+        parser.addoption(option, metavar="K/N", help=f"of the {tests} tests, run only every N-th, from K (0 to N - 1)")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--slice"):
-        return
-    part, count = map(int, config.getoption("--slice").split("/"))
-    # Neighbours cost about the same, so every N-th makes slices of about the same length.
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    left_out = {item for k, item in enumerate(slow) if k % count != part}
-    config.hook.pytest_deselected(items=list(left_out))
-    items[:] = [item for item in items if item not in left_out]
+    left_out = set[pytest.Item]()
+    for option, is_slow in (("--slice", True), ("--quick-slice", False)):
+        if config.getoption(option):
+            part, count = map(int, config.getoption(option).split("/"))
+            # Neighbours cost about the same, so every N-th makes slices of about the same length.
+            chosen = [item for item in items if (item.get_closest_marker("slow") is not None) == is_slow]
+            left_out |= {item for k, item in enumerate(chosen) if k % count != part}
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]

@@ -100,11 +100,12 @@ def test_selection_empty_on_one_side(
     commands(runner, monkeypatch, "-k dial", codes=codes)
 
 
-def test_slices_contain_each_slow_test_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("option", "sliced", "others"), [("--slice", 10, 4), ("--quick-slice", 4, 10)])
+def test_slices_contain_each_test_once(tmp_path: Path, option: str, sliced: int, others: int) -> None:
     (tmp_path / "test_x.py").write_text(
         "import pytest\n"
         "@pytest.mark.parametrize('k', range(10))\n@pytest.mark.slow\ndef test_slow(k): pass\n"
-        "def test_quick(): pass\n"
+        "@pytest.mark.parametrize('k', range(4))\ndef test_quick(k): pass\n"
     )
     (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text().replace("\n_load()\n", "\n"))
     found = []
@@ -115,15 +116,15 @@ def test_slices_contain_each_slow_test_once(tmp_path: Path) -> None:
             "pytest",
             "-q",
             "--collect-only",
-            f"--slice={part}/4",
+            f"{option}={part}/4",
             "-p",
             "no:cacheprovider",
         ]
         command += ["-p", "no:cacheprovider", "-W", "ignore", str(tmp_path)]
         shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
         found += [line for line in shown.splitlines() if "::" in line]
-    assert len(found) == 10 + 4
-    assert len(set(found)) == 10 + 1
+    assert len(found) == sliced + 4 * others
+    assert len(set(found)) == sliced + others
 
 
 def test_ci_runs_each_mark() -> None:
