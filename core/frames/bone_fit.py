@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -40,6 +40,9 @@ _ROTATION_PULL = 1e-6
 _MIN_EMPHASIS, _EMPHASIS_EXPONENT = 0.05, 0.5
 # Mean share of a bone in a part of the flesh from which the part may get a child of that bone.
 _MIN_SHARE = 0.15
+# Edges that a fit keeps: part by which they may become shorter, rounds, exponent of the emphasis of their vertices, and
+# the part of the bound from which their vertices move.
+_MAX_EDGE_SHORTENING, _EDGE_ROUNDS, _EDGE_EXPONENT, _EDGE_BOUND = 0.01, 10, 0.25, 0.1
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,26 @@ class BoneFit:
     worst_vertex: int
 
 
+@dataclass(frozen=True)
+class KeptEdges:
+    """Edges that a fit keeps from becoming shorter at some frames. pairs: vertices (e, 2).  frames: indices (n,)."""
+
+    pairs: Index
+    frames: Index
+
+    def shortening(self, positions: Array, goal: Array) -> Array:
+        """Return the part (e,) by which positions (f, v, 3) m shorten each edge of a goal, at its worst frame."""
+        found = np.zeros(len(self.pairs))
+        for frame in self.frames:
+            now, wanted = (
+                np.linalg.norm(one[frame, self.pairs[:, 0]] - one[frame, self.pairs[:, 1]], axis=1)
+                for one in (positions, goal)
+            )
+            has_length = wanted > 0.0
+            found[has_length] = np.maximum(found[has_length], 1.0 - now[has_length] / wanted[has_length])
+        return found
+
+
 def skin(motion: SkinnedMotion, parents: Index, transforms: Array, weights: Array) -> Array:
     """Return the positions (f, v, 3) m by linear blend skinning. parents, transforms, weights: see BoneFit."""
     found = np.zeros_like(motion.goal)
@@ -103,6 +126,7 @@ def fit_bones(
     bound: float = 0.0,
     influences: int = 8,
     keeps_shares: bool = True,
+    kept_edges: KeptEdges | None = None,
     progress: ProgressCallback = no_progress,
 ) -> BoneFit:
     """Return new bones for a motion: as few as the bound (m) takes, at most max_bones.
@@ -114,13 +138,14 @@ def fit_bones(
     influences: largest number of weights of a vertex that moves; a vertex that more bones carry keeps as many.
     keeps_shares: whether the weights of a bone and its new children together stay the bone's weight, so that the flesh
     follows other poses of the rig as before. Otherwise, only the sum of all weights stays.
+    kept_edges: edges that the bones keep within 1% of their lengths in the goal, if max_bones allow it.
     Raises ValueError for max_bones < 1 or influences < 1. progress may raise an exception to stop the search.
     """
     if max_bones < 1 or influences < 1:
         raise ValueError(f"{max_bones} bones and {influences} influences: both have to be at least 1")
     stages = StageProgress(progress)
     stages.begin("Fitting bones")
-    free = _moving_vertices(motion, bound)
+    free = _moving_vertices(motion, bound if kept_edges is None else _EDGE_BOUND * bound)
     if not len(free):
         stages.advance(1.0)
         none = np.zeros((len(motion.goal), 0, 4, 4))
@@ -141,6 +166,8 @@ def fit_bones(
     final = best if len(sample) == len(free) else best.with_vertices(free)
     for done in final.refine(_FINAL_ROUNDS):
         stages.advance(_SEARCH_PART + (1.0 - _SEARCH_PART) * done)
+    if kept_edges is not None:
+        final.keep_edges(kept_edges, free, max_bones, bound, lambda: stages.advance(1.0))
     weights = np.concatenate([motion.carrying, np.zeros((len(motion.rest), len(final.parents)))], axis=1)
     weights[free] = final.weights
     return _measured(motion, np.array(final.parents, dtype=int), final.transforms, weights)
@@ -332,6 +359,51 @@ class _Search:
             yield (number + 1) / rounds
         self.error, self.weights, self.transforms, self.parents, self.positions = best
         self.emphasis[:] = 1.0
+
+    def keep_edges(
+        self, edges: KeptEdges, vertices: Index, max_bones: int, bound: float, report: Callable[[], None]
+    ) -> None:
+        """Emphasise the vertices of edges that become too short, and add bones where this does not suffice.
+
+        vertices: those of the search.  report: called once a round; it may raise an exception to stop the search.
+        """
+        none = np.zeros((len(self.goal), 0, 4, 4))
+        fixed = skin(self.motion, np.zeros(0, dtype=int), none, self.motion.carrying)
+        limit = max(bound, float(self._errors().max()))
+        best = (np.inf, self.weights, self.transforms, list(self.parents), self.positions)
+        while True:
+            self.emphasis[:] = 1.0
+            for _ in range(_EDGE_ROUNDS):
+                report()
+                positions = fixed.copy()
+                positions[:, vertices] = self.positions
+                shortening = edges.shortening(positions, self.motion.goal)
+                worst = float(shortening.max(initial=0.0))
+                if worst < best[0] and float(self._errors().max()) <= limit:
+                    best = (worst, self.weights, self.transforms, list(self.parents), self.positions)
+                if best[0] <= _MAX_EDGE_SHORTENING:
+                    break
+                self._emphasise(edges, shortening, vertices)
+                self._solve_transforms()
+                self.solve_weights()
+            count = len(self.parents)
+            if best[0] <= _MAX_EDGE_SHORTENING or count >= max_bones:
+                break
+            self._add_bones(min(max(1, int(count * _GROWTH)), max_bones - count), False, False)
+            if len(self.parents) <= count:
+                break
+        _, self.weights, self.transforms, self.parents, self.positions = best
+
+    def _emphasise(self, edges: KeptEdges, shortening: Array, vertices: Index) -> None:
+        """Emphasise the vertices of short edges, and let the frame with the worst one determine weights."""
+        worst = np.zeros(len(self.motion.rest))
+        np.maximum.at(worst, edges.pairs.ravel(), np.repeat(shortening, 2))
+        near = np.maximum(worst[vertices] / max(worst[vertices].max(), 1e-12), _MIN_ERROR_RATIO)
+        self.emphasis = self.emphasis * near**_EDGE_EXPONENT
+        self.emphasis = np.maximum(self.emphasis / self.emphasis.max(), _MIN_EMPHASIS)
+        # Weights follow from the kept frames, too, spread over them.
+        spread = edges.frames[:: -(-len(edges.frames) // _FIRST_FRAMES)]
+        self.frames = sorted({*self.frames, *spread.tolist()})
 
     def _choose_frame(self, errors: Array) -> None:
         """Add the frame with the largest error to those that determine the weights."""

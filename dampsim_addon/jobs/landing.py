@@ -44,6 +44,8 @@ from ..targets.retiming import is_time_scale, set_time_scale
 
 # Frames beside a blend on which its second differences depend.
 _MARGIN = 3
+# Fix for a bake that shortens edges of its blend, by the name of its target.
+_EDGE_FIXES = {"BONES": "Raise Max Bones", "EXISTING_BONES": "Bake to Bones or Compressed Keys"}
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,8 @@ def blend_warning(scene: bpy.types.Scene, obj: bpy.types.Object, motion: Blended
     own = measure_blend(motion.plain, motion.simulated, turned, motion.pairs)
     if effect.shortening > MAX_SHORTENING >= own.shortening:
         shortening = format_percent(effect.shortening)
-        return f"{obj.name}: the bake shortens edges of the blend by up to {shortening}. Lower Max Error"
+        fix = _EDGE_FIXES.get(obj.dampsim.baked, "Lower Max Error")
+        return f"{obj.name}: the bake shortens edges of the blend by up to {shortening}. {fix}"
     return _warning(obj, effect)
 
 

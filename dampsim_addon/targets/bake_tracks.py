@@ -45,6 +45,22 @@ def bake_strips(data: bpy.types.AnimData | None, mark: str = "") -> list[Any]:
     return [strip for strip in all_strips(data) if _plays(strip, False, mark)]
 
 
+def has_audible_strip(data: bpy.types.AnimData | None, mark: str = "") -> bool:
+    """Return whether a strip of the bake is heard: not muted, as its track, and not silenced by a solo track."""
+    if data is None or not data.use_nla:
+        return False
+    tracks = [track for track in data.nla_tracks if track.is_solo] or [t for t in data.nla_tracks if not t.mute]
+    return any(_plays(strip, False, mark) for track in tracks for strip in _audible_strips(track))
+
+
+def _audible_strips(parent: Any) -> Iterator[Any]:
+    """Iterate over the strips of an NLA track or a meta strip that are not muted."""
+    for strip in parent.strips:
+        if not strip.mute:
+            yield strip
+            yield from _audible_strips(strip)
+
+
 def _plays(strip: Any, is_base: bool, mark: str) -> bool:
     return strip.action is not None and _is_own(strip.action, mark) and is_base_action(strip.action) == is_base
 

@@ -14,7 +14,7 @@ from mathutils import Matrix
 
 from ...core import Array, Index, SceneError
 from ...core.base.wording import format_count
-from ...core.frames.bone_fit import BoneFit, SkinnedMotion, fit_bones, skin
+from ...core.frames.bone_fit import BoneFit, KeptEdges, SkinnedMotion, fit_bones, skin
 from ...core.frames.key_reduction import bone_centres, continuous_quaternions, keyframe_indices
 from ...core.geometry.mesh.affine import transform_points
 from ..blender.animation import animated_paths
@@ -164,6 +164,9 @@ class Bones(Target):
     def compress(cls, shot: Shot, collected: RecordedMotion) -> Generator[None, None, FittedBones]:
         stop, motion, bound = threading.Event(), collected.motion, shot.bound / collected.scale
         _require_bone_weights(shot, collected)
+        turning = np.flatnonzero(np.isin(shot.numbers, shot.turning))
+        is_complete = shot.edges is not None and shot.vertices == len(motion.rest)
+        kept_edges = KeptEdges(shot.edges, turning) if is_complete else None
 
         def report(stage: str, fraction: float) -> None:
             if stop.is_set():
@@ -176,9 +179,12 @@ class Bones(Target):
                 bound=bound,
                 influences=shot.influences,
                 keeps_shares=shot.keeps_shares,
+                kept_edges=kept_edges,
                 progress=report,
             )
-            return FittedBones(collected, fit, keyframe_indices(motion, fit, bound))
+            # Interpolated frames would shorten edges again.
+            keyed = [np.union1d(one, turning) for one in keyframe_indices(motion, fit, bound)]
+            return FittedBones(collected, fit, keyed)
 
         try:
             return (yield from run_in_thread(fit_and_reduce))

@@ -16,7 +16,7 @@ import bpy
 from ..blender.animation import channelbags
 from ..blender.bone_bakes import record_mark, rig_of
 from ..blender.dampsim_names import bake_modifier, modifier_of_path
-from .bake_tracks import bake_strips
+from .bake_tracks import bake_strips, has_audible_strip
 
 # Settings of a cache modifier that belong to the user and not to the bake.
 _USER_SETTINGS = (
@@ -107,6 +107,14 @@ def _is_used(one: _Channel) -> bool:
 def has_influence(obj: bpy.types.Object) -> bool:
     """Return whether the object's bake can be blended: absolute keys and Alembic files cannot."""
     return bool(_channels(obj))
+
+
+def is_muted(obj: bpy.types.Object) -> bool:
+    """Return whether no strip or modifier of the bake is seen in the viewport: all are muted or switched off."""
+    modifier = bake_modifier(obj)
+    if modifier is not None:
+        return not modifier.show_viewport
+    return not any(has_audible_strip(owner.animation_data, mark) for owner, mark in animated_owners(obj))
 
 
 def influence_at(obj: bpy.types.Object, frame: float) -> float | None:

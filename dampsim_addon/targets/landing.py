@@ -17,7 +17,8 @@ import numpy as np
 from ...core import Array, SceneError
 from ...core.base.untrusted_files import parse_json
 from ...core.simulation.blend_curve import Handles, bezier_values
-from .influence import has_influence, influence_at, key_influence, keyed_curves
+from ..blender.dampsim_names import bake_modifier
+from .influence import has_influence, influence_at, is_muted, key_influence, keyed_curves
 from .retiming import plays_at_own_time
 
 # Number of frames of a blend unless the user chooses another.
@@ -146,5 +147,9 @@ def check_blend(obj: bpy.types.Object, length: float) -> None:
         raise SceneError(f"{obj.name}: it has no bake to blend; bake it first.")
     if not has_influence(obj):
         raise SceneError(f"{obj.name}: this bake cannot be blended; bake it to Compressed Keys or PC2 Cache.")
+    if is_muted(obj):
+        is_file = bake_modifier(obj) is not None
+        fix = "show its cache modifier in the viewport" if is_file else "unmute its NLA tracks and strips"
+        raise SceneError(f"{obj.name}: its bake is muted, so that its motion cannot be blended; {fix}.")
     if length < MIN_LENGTH:
         raise SceneError(f"{obj.name}: a blend over fewer than {MIN_LENGTH} frames would jump; choose more frames.")

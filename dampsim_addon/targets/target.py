@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import bpy
 
-from ...core import Array
+from ...core import Array, Index
 from ...core.frames.chain_fit import ChainChannels
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class Shot:
     any.
     max_bones, influences, keeps_shares: of a bake to new bones; see fit_bones().
     channels: of a bake to existing bones; see fit_chain().
+    turning, edges: numbers of frames with a blend along arcs, and the edges (e, 2), which a bake to new bones keeps;
+    () and None without such a blend.
     cycle_end: frame at which a loop repeats its first frame, the last frame or the one after it; None without a loop.
     """
 
@@ -70,6 +72,8 @@ class Shot:
     influences: int = 8
     keeps_shares: bool = True
     channels: ChainChannels = ChainChannels.ROTATION
+    turning: tuple[int, ...] = ()
+    edges: Index | None = None
 
     @property
     def key_numbers(self) -> list[int]:

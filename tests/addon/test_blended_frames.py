@@ -30,7 +30,6 @@ def hanging_sheet(cache: Path, target: str = "SHAPE_KEYS") -> bpy.types.Object:
     add_simulation(obj, cache)
     obj.vertex_groups.new(name="Pin").add([v.index for v in obj.data.vertices if v.co.x < -0.3], 1.0, "REPLACE")
     obj.dampsim.pin_group, obj.dampsim.kind, obj.dampsim.settle, obj.dampsim.target = "Pin", "CLOTH", 10.0, target
-    obj.dampsim.bone_bound_percent = 0.05
     return obj
 
 
@@ -80,6 +79,50 @@ def test_landing_keeps_edges(load: Load, tmp_path: Path, target: str) -> None:
     obj.dampsim.influence = 1.0
     api.clear([obj])
     assert dump() == before
+
+
+@pytest.mark.slow
+def test_bones_keep_blended_edges(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fit keeps all edges at the frames of a blend, and each bone has keyframes there."""
+    obj, bones = hanging_sheet(tmp_path, "BONES"), load("dampsim_addon.targets.bones")
+    fit, kept = bones.fit_bones, []
+
+    def spy(*arguments: object, **settings: object) -> object:
+        kept.append(settings["kept_edges"])
+        return fit(*arguments, **settings)
+
+    monkeypatch.setattr(bones, "fit_bones", spy)
+    bake(obj)
+    assert load("dampsim_addon.api").blend([obj], "LAND", 22, 12) == [""]
+    assert kept[0] is None
+    assert kept[-1].frames.tolist() == list(range(10, 21))
+    assert {frozenset(pair) for pair in kept[-1].pairs.tolist()} == {frozenset(one.vertices) for one in obj.data.edges}
+    rig = load("dampsim_addon.blender.bone_bakes").rig_of(obj)
+    (strip,) = load("dampsim_addon.targets.bake_tracks").bake_strips(
+        rig.animation_data, load("dampsim_addon.blender.bone_bakes").record_mark(obj.data)
+    )
+    (bag,) = strip.action.layers[0].strips[0].channelbags
+    for curve in bag.fcurves:
+        assert set(range(11, 22)) <= {round(key.co.x) for key in curve.keyframe_points}
+
+
+@pytest.mark.parametrize(("target", "fix"), [("BONES", "Raise Max Bones"), ("SHAPE_KEYS", "Lower Max Error")])
+def test_short_edges_of_bakes_are_reported(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, fix: str
+) -> None:
+    """The shapes of the blend keep their edges; the bake shortens one by 3%."""
+    obj, landing = hanging_sheet(tmp_path), load("dampsim_addon.jobs.landing")
+    bake(obj)
+    assert load("dampsim_addon.api").blend([obj], "LAND", 22, 12) == [""]
+    obj.dampsim.baked = target
+    original = landing._shapes
+    monkeypatch.setattr(landing, "_shapes", lambda *more: 0.97 * original(*more))
+    motion = landing.BlendedMotion(
+        np.arange(20, 27), *(np.tile(original(bpy.context.scene, obj, [22]), (7, 1, 1)) for _ in range(2)),
+        np.array([edge.vertices for edge in obj.data.edges]),
+    )  # fmt: skip
+    warning = landing.blend_warning(bpy.context.scene, obj, motion)
+    assert warning == f"Sheet: the bake shortens edges of the blend by up to 3%. {fix}"
 
 
 def test_rebakes_keep_blended_frames(load: Load, tmp_path: Path) -> None:

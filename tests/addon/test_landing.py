@@ -288,6 +288,28 @@ def test_bakes_that_cannot_be_blended(load: Load, tmp_path: Path) -> None:
         api.blend([obj], "LAND", 8)
 
 
+@pytest.mark.parametrize("what", ["strip", "track", "solo", "nla", "file"])
+def test_muted_bakes_are_refused(load: Load, tmp_path: Path, what: str) -> None:
+    """The motion of a muted bake cannot be measured: a blend would be keyed blindly."""
+    obj = baked_wobbler(tmp_path, target="POINT_CACHE" if what == "file" else "SHAPE_KEYS")
+    api, error = load("dampsim_addon.api"), load("core.base.errors").SceneError
+    fix = "unmute its NLA tracks and strips"
+    if what == "file":
+        obj.modifiers[obj.dampsim.cache_modifier].show_viewport, fix = False, "show its cache modifier in the viewport"
+    else:
+        data = obj.data.shape_keys.animation_data
+        (track,) = (one for one in data.nla_tracks if one.name == "DampSim Bake")
+        if what == "solo":
+            data.nla_tracks.new().is_solo = True
+        elif what == "nla":
+            data.use_nla = False
+        else:
+            (track if what == "track" else track.strips[0]).mute = True
+    with pytest.raises(error, match=f"Wobbler: its bake is muted, .*; {fix}"):
+        api.blend([obj], "LAND", 10, 6)
+    assert not any(len(curve.keyframe_points) for curve in load("dampsim_addon.targets.influence").keyed_curves(obj))
+
+
 @pytest.mark.slow
 def test_cli_blends(load: Load, tmp_path: Path) -> None:
     obj = baked_wobbler(tmp_path)

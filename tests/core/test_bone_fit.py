@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from dampsim.core.frames.bone_fit import BoneFit, SkinnedMotion, fit_bones, rigid_transforms, skin
+from dampsim.core.frames.bone_fit import BoneFit, KeptEdges, SkinnedMotion, fit_bones, rigid_transforms, skin
 from dampsim.core.frames.bone_weights import solve_weights
 
 FRAMES, NO_BONES = 20, np.zeros(0, dtype=int)
@@ -205,6 +206,46 @@ def test_vertices_without_bones_stay(keeps_shares: bool) -> None:
     found = fit_bones(motion, 2, keeps_shares=keeps_shares)
     assert not found.weights[:5].any()
     assert found.error >= np.linalg.norm(motion.goal[:, :5] - motion.rest[:5], axis=2).max() - 1e-12
+
+
+def shortest_edges(motion: SkinnedMotion, found: BoneFit, pairs: np.ndarray, frames: np.ndarray) -> float:
+    """Return the largest part by which the bones make an edge shorter than in the goal, by a plain loop."""
+    played, worst = skin(motion, found.parents, found.transforms, found.weights), 0.0
+    for frame, (a, b) in itertools.product(frames, pairs):
+        goal = np.linalg.norm(motion.goal[frame, a] - motion.goal[frame, b])
+        worst = max(worst, 1.0 - float(np.linalg.norm(played[frame, a] - played[frame, b]) / goal))
+    return worst
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keeps_shares", [True, False])
+def test_kept_edges_are_not_shortened(keeps_shares: bool) -> None:
+    """A bound on positions shortens short edges by 10%. Those that are kept stay within 2%, as a landing must."""
+    motion, bound = wobbling_bar(120), 0.02
+    near = cKDTree(motion.rest).query(motion.rest, k=4)[1]
+    pairs = np.concatenate([near[:, [0, k]] for k in (1, 2, 3)])
+    pairs = pairs[np.linalg.norm(motion.rest[pairs[:, 0]] - motion.rest[pairs[:, 1]], axis=1) > 0.04]
+    frames = np.arange(6, 14)
+    kept = KeptEdges(pairs, frames)
+    plain = fit_bones(motion, 24, bound=bound, keeps_shares=keeps_shares)
+    assert plain.error <= bound
+    assert shortest_edges(motion, plain, pairs, frames) > 0.05
+    found = fit_bones(motion, 24, bound=bound, keeps_shares=keeps_shares, kept_edges=kept)
+    assert found.error <= bound
+    assert shortest_edges(motion, found, pairs, frames) <= 0.02
+    np.testing.assert_allclose(found.weights.sum(axis=1), 1.0, atol=1e-9)
+
+
+def test_edges_beyond_bones_are_improved() -> None:
+    """Where the bones do not suffice, the best round counts. An edge without a length is ignored."""
+    motion = wobbling_bar(120)
+    pairs = np.concatenate([cKDTree(motion.rest).query(motion.rest, k=2)[1], [[3, 3]]])
+    frames = np.arange(FRAMES)
+    plain = fit_bones(motion, 4, bound=0.04)
+    found = fit_bones(motion, 4, bound=0.04, kept_edges=KeptEdges(pairs, frames))
+    before, after = (shortest_edges(motion, one, pairs[:-1], frames) for one in (plain, found))
+    assert 0.01 < after < before
+    assert len(found.parents) <= 4
 
 
 def test_fit_is_deterministic() -> None:
