@@ -64,7 +64,7 @@ def blend_frames(shot: Shot) -> Generator[int, None, Shot]:
             np.array([shape(number) for number in turning])
             for shape in (shapes.__getitem__, lambda number: shot.cache.read_shape(number, obj.name))
         )
-        shot = replace(shot, turning=tuple(turning), edges=mesh_edges(shot.sampler.evaluated_mesh()))
+        shot = replace(shot, arc_frames=tuple(turning), edges=mesh_edges(shot.sampler.evaluated_mesh()))
         arcs = ArcBlend(plain, simulated, shot.edges)
         for place, (number, weight) in enumerate(turning.items()):
             shapes[number] = arcs.shape(place, weight)

@@ -164,7 +164,7 @@ class Bones(Target):
     def compress(cls, shot: Shot, collected: RecordedMotion) -> Generator[None, None, FittedBones]:
         stop, motion, bound = threading.Event(), collected.motion, shot.bound / collected.scale
         _require_bone_weights(shot, collected)
-        turning = np.flatnonzero(np.isin(shot.numbers, shot.turning))
+        turning = np.flatnonzero(np.isin(shot.numbers, shot.arc_frames))
         is_complete = shot.edges is not None and shot.vertices == len(motion.rest)
         kept_edges = KeptEdges(shot.edges, turning) if is_complete else None
 

@@ -237,7 +237,7 @@ def test_kept_edges_are_not_shortened(keeps_shares: bool) -> None:
 
 
 def test_edges_beyond_bones_are_improved() -> None:
-    """Where the bones do not suffice, the best round counts. An edge without a length is ignored."""
+    """The best round counts where bones do not suffice. An edge without a length is ignored."""
     motion = wobbling_bar(120)
     pairs = np.concatenate([cKDTree(motion.rest).query(motion.rest, k=2)[1], [[3, 3]]])
     frames = np.arange(FRAMES)
