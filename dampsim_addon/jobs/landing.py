@@ -43,7 +43,7 @@ from ..targets.landing import (
 from ..targets.retiming import is_time_scale, set_time_scale
 
 # Frames beside a blend on which its second differences depend.
-_MARGIN = 3
+BLEND_MARGIN = 3
 # Fix for a bake that shortens edges of its blend, by the name of its target.
 _EDGE_FIXES = {"BONES": "Raise Max Bones", "EXISTING_BONES": "Bake to Bones or Compressed Keys"}
 
@@ -62,7 +62,7 @@ class BlendedMotion:
 
     def near(self, first: float, last: float) -> BlendedMotion:
         """Return the motion from a few frames before a blend to a few frames after it."""
-        near = (self.numbers >= first - _MARGIN) & (self.numbers <= last + _MARGIN)
+        near = (self.numbers >= first - BLEND_MARGIN) & (self.numbers <= last + BLEND_MARGIN)
         return BlendedMotion(self.numbers[near], self.plain[near], self.simulated[near], self.pairs)
 
 
@@ -77,7 +77,7 @@ def blend_bake(
     check_blend(obj, length)
     first, last = blend_span(kind, frame, length)
     start, end = neighbour_span(obj, blend_points(obj, kind, frame, length))
-    numbers = np.arange(int(np.floor(start)) - _MARGIN, int(np.ceil(end)) + _MARGIN + 1)
+    numbers = np.arange(int(np.floor(start)) - BLEND_MARGIN, int(np.ceil(end)) + BLEND_MARGIN + 1)
     motion = _read_motion(scene, obj, numbers)
     if can_blend_frames(obj) and set(range(int(first), int(last) + 1)) <= set(frame_cache(obj).frame_numbers()):
         points = _points_of_frames(obj, kind, int(first), int(last), motion.near(first, last))

@@ -22,6 +22,7 @@ from ..targets.retiming import set_time_scale, time_scale
 from ..targets.target import WorldShapes
 from ..work.steps import Step, counted_steps
 from .curve_bake import bake_following_curve
+from .landing import BLEND_MARGIN
 
 # Most attempts to write a compressed bake. Modifiers can enlarge its error, so that it needs a smaller bound.
 _ATTEMPTS = 5
@@ -64,8 +65,9 @@ def blend_frames(shot: Shot) -> Generator[int, None, Shot]:
             np.array([shape(number) for number in turning])
             for shape in (shapes.__getitem__, lambda number: shot.cache.read_shape(number, obj.name))
         )
-        shot = replace(shot, arc_frames=tuple(turning), edges=mesh_edges(shot.sampler.evaluated_mesh()))
-        arcs = ArcBlend(plain, simulated, shot.edges)
+        pairs = mesh_edges(shot.sampler.evaluated_mesh())
+        near = tuple(one for one in shot.numbers if min(abs(one - number) for number in turning) <= BLEND_MARGIN)
+        shot, arcs = replace(shot, arc_frames=near, edges=pairs), ArcBlend(plain, simulated, pairs)
         for place, (number, weight) in enumerate(turning.items()):
             shapes[number] = arcs.shape(place, weight)
             yield len(shot.numbers)

@@ -164,9 +164,9 @@ class Bones(Target):
     def compress(cls, shot: Shot, collected: RecordedMotion) -> Generator[None, None, FittedBones]:
         stop, motion, bound = threading.Event(), collected.motion, shot.bound / collected.scale
         _require_bone_weights(shot, collected)
-        turning = np.flatnonzero(np.isin(shot.numbers, shot.arc_frames))
+        near = np.flatnonzero(np.isin(shot.numbers, shot.arc_frames))
         is_complete = shot.edges is not None and shot.vertices == len(motion.rest)
-        kept_edges = KeptEdges(shot.edges, turning) if is_complete else None
+        kept_edges = KeptEdges(shot.edges, near) if is_complete else None
 
         def report(stage: str, fraction: float) -> None:
             if stop.is_set():
@@ -183,7 +183,7 @@ class Bones(Target):
                 progress=report,
             )
             # Interpolated frames would shorten edges again.
-            keyed = [np.union1d(one, turning) for one in keyframe_indices(motion, fit, bound)]
+            keyed = [np.union1d(one, near) for one in keyframe_indices(motion, fit, bound)]
             return FittedBones(collected, fit, keyed)
 
         try:

@@ -56,7 +56,7 @@ class Shot:
     any.
     max_bones, influences, keeps_shares: of a bake to new bones; see fit_bones().
     channels: of a bake to existing bones; see fit_chain().
-    arc_frames, edges: numbers of frames with a blend along arcs, and the edges (e, 2), which a bake to new bones keeps;
+    arc_frames, edges: numbers of frames near blends along arcs, and the edges (e, 2), which a bake to new bones keeps;
     () and None without such a blend.
     cycle_end: frame at which a loop repeats its first frame, the last frame or the one after it; None without a loop.
     """
