@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import bpy
 import numpy as np
@@ -83,7 +83,8 @@ def blend_bake(
         points = _points_of_frames(obj, kind, int(first), int(last), motion.near(first, last))
         if points:
             store_weights(obj, points)
-            return "", motion
+            # The previous bake may deviate from its frames by its own error.
+            return "", replace(motion, simulated=_cached_shapes(obj, motion.numbers))
     key_blend(obj, kind, float(frame), float(length))
     if not motion.plain.size:
         # The usual curve stays.
@@ -136,12 +137,11 @@ def _read_motion(scene: bpy.types.Scene, obj: bpy.types.Object, numbers: Index) 
         plain = _shapes(scene, obj, numbers)
     points = stored_weights(obj)
     if points:
-        cache = frame_cache(obj)
         # Frames after a gap do not count. A blend may lie behind the end of a shot that is shorter by now.
-        known = cache.frame_numbers()
+        known = frame_cache(obj).frame_numbers()
         if not known or known[-1] < min(points[-1][0], scene.frame_end):
             raise SceneError(f"{obj.name}: its frames are not simulated yet; bake it first.")
-        simulated = np.array([cache.read_shape(int(np.clip(n, known[0], known[-1])), obj.name) for n in numbers])
+        simulated = _cached_shapes(obj, numbers)
     else:
         with constant_influence(obj, 1.0):
             simulated = _shapes(scene, obj, numbers)
@@ -154,6 +154,13 @@ def _read_motion(scene: bpy.types.Scene, obj: bpy.types.Object, numbers: Index) 
     mesh = next((one for one in (obj.data, evaluated) if len(one.vertices) == plain.shape[1]), None)
     pairs = mesh_edges(mesh) if mesh is not None else np.zeros((0, 2), dtype=np.int64)
     return BlendedMotion(numbers, plain, simulated, pairs)
+
+
+def _cached_shapes(obj: bpy.types.Object, numbers: Index) -> Array:
+    """Return the simulated vertices (f, v, 3) in world space. Before and after the cached frames, these continue."""
+    cache = frame_cache(obj)
+    known = cache.frame_numbers()
+    return np.array([cache.read_shape(int(np.clip(n, known[0], known[-1])), obj.name) for n in numbers])
 
 
 def _points_of_frames(

@@ -347,3 +347,16 @@ def test_random_blends_keep_ends(load: Load, tmp_path: Path, seed: int) -> None:
     bpy.context.scene.frame_set(1)
     api.clear([obj])
     assert dump() == before
+
+
+def test_blend_is_compared_with_cached_frames(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bake that plays edges 1% too long before the blend does not change those of the simulation."""
+    obj, landing = hanging_sheet(tmp_path), load("dampsim_addon.jobs.landing")
+    bake(obj)
+    original = landing._shapes
+    monkeypatch.setattr(landing, "_shapes", lambda *more: 1.01 * original(*more))
+    _, motion = landing.blend_bake(bpy.context.scene, obj, load("dampsim_addon.targets.landing").Blend.LAND, 18, 10)
+    assert motion.numbers.tolist() == list(range(5, 22))
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
+    expected = [cache.read_shape(number, obj.name) for number in range(5, 22)]
+    np.testing.assert_array_equal(motion.simulated, expected)
