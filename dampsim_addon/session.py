@@ -135,12 +135,15 @@ class Dispatcher:
 
 @contextlib.contextmanager
 def called_before_frames(function: Callable[[int], None]) -> Iterator[None]:
-    """Context in which a function is called before each frame is evaluated, with its number."""
+    """Context in which a function is called before each frame is evaluated, with its number.
+
+    It is called before earlier handlers, as these may change the frame.
+    """
 
     def handler(scene: bpy.types.Scene, *args: Any) -> None:
         function(scene.frame_current)
 
-    bpy.app.handlers.frame_change_pre.append(handler)
+    bpy.app.handlers.frame_change_pre.insert(0, handler)
     try:
         yield
     finally:

@@ -50,7 +50,7 @@ from ..status.results import store_curve
 from ..status.shot_messages import hard_steps_message, preparation_messages, report_messages, rest_message
 from ..targets import Cost, Shot, get_target
 from ..targets.retiming import set_time_scale, time_scale
-from ..work.steps import Step, map_steps
+from ..work.steps import Step, counted_steps, map_steps
 from .landing import MAX_SHORTENING, has_kept_seconds, last_motion_index
 from .prepare import prepare_scene, prepare_simulation, run_affected_simulations
 from .refusals import check_refusals
@@ -226,7 +226,7 @@ def _check_motion(sampler: GroupSampler, group: Group, core_scene: Scene, restar
             check.visit(number)
         yield Step(done, len(numbers), "Preparing")
     for check in checks:
-        check.finish()
+        yield from counted_steps(check.finish(numbers), len(numbers), "Preparing")
     sampler.invalidate_frame()
 
 

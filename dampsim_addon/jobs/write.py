@@ -127,6 +127,8 @@ def _write_target(shot: Shot, kind: type[Target], collected: Any) -> Generator[S
         if error <= (_exact_error(shot) if kind.exact else kind.allowed_error(requested, compressed)):
             return cost, error
         shot = replace(shot, bound=shot.bound * _BOUND_SAFETY * requested.bound / error)
+    if kind.states_any_error(obj):
+        return cost, error
     distance = format_metres(error * shot.sampler.scene.unit_settings.scale_length)
     raise SceneError(
         f"{obj.name}: the bake plays {distance} away from the simulation; {_override_fix(obj, kind)}"

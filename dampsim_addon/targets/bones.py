@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -34,7 +34,7 @@ from ..blender.bone_bakes import (
 )
 from ..blender.dampsim_names import bake_mark
 from ..blender.dependencies import is_local
-from ..blender.modifiers import is_deforming, sampled_modifiers
+from ..blender.modifiers import deform_stack, is_deforming, sampled_modifiers
 from ..blender.sampler import Sampler
 from ..blender.vertex_groups import MAX_EXPORTED_BONES
 from ..work.background_thread import run_in_thread
@@ -62,6 +62,9 @@ _LENGTH, _MIN_LENGTH = 0.5, 0.01
 _MAX_SLIP = 1e-4
 # Size of a keyframe of a channel, and of a weight, bytes.
 BONE_KEYFRAME_BYTES, _WEIGHT_BYTES, _CHANNELS = 8, 8, 7
+# Smallest scale of a bone or rig along some direction, relative to the largest.
+_FLAT = 1e-5
+INFLUENCE_REMARK = f"The exported glTF holds all influences, but many importers keep {MAX_EXPORTED_BONES}"
 _KEYS = "bake to Compressed Keys"
 # Most influences that a bake can give to a vertex.
 _MAX_INFLUENCES = 8
@@ -72,12 +75,18 @@ class RecordedMotion:
     """Motion of an object in the space of its rig. bones: names.  scale: largest one, from the rig to world space.
 
     is_rig_generated: whether the rig is a generated one, with a single root bone, in the object's space.
+    missed: error of frames whose shape no shape before the modifiers produces, by number, in the object's unit.
     """
 
     motion: SkinnedMotion
     bones: list[str]
     scale: float
     is_rig_generated: bool = False
+    missed: dict[int, float] = field(default_factory=dict)
+
+    def count_missed(self, bound: float) -> int:
+        """Return the number of missed frames with an error above a bound, m."""
+        return sum(error * self.scale > bound for error in self.missed.values())
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,10 @@ class FittedBones:
     @property
     def error(self) -> float:
         return self.fit.error * self.recorded.scale
+
+    def is_final(self, shot: Shot) -> bool:
+        """Return whether a smaller bound would not change the fit."""
+        return len(self.fit.parents) >= shot.max_bones
 
 
 class Bones(Target):
@@ -122,6 +135,14 @@ class Bones(Target):
     @classmethod
     def check_poses(cls, sampler: Sampler, number: int) -> None:
         """Raise SceneError if the bake cannot animate the bones as they are posed at the current frame, a number."""
+        obj = sampler.obj
+        pose = rig_of(obj).evaluated_get(sampler.view_layer.depsgraph).pose.bones
+        for name in carrying_bones(obj):
+            if _is_flat(np.array(pose[name].matrix), 1.0):
+                raise SceneError(
+                    f"{obj.name}: the bone {name} is scaled to zero at frame {number}, and new bones could not move "
+                    "its vertices; give it a small scale, or bake to PC2 Cache."
+                )
 
     @classmethod
     def cost(cls, vertices: int, frames: int) -> Cost:
@@ -142,11 +163,13 @@ class Bones(Target):
         bound = np.linalg.inv(np.array([rig.data.bones[name].matrix_local for name in names], dtype=float))
         scale, poses = 0.0, np.empty((len(shot.numbers), len(names), 4, 4))
         goal, moves = np.empty((len(shot.numbers), len(rest), 3)), _key_moves(obj, len(shot.numbers))
-        offsets = pre_modifier_offsets(shot.sampler, shot.cache, shot.numbers)
+        missed: dict[int, float] = {}
+        offsets = pre_modifier_offsets(shot.sampler, shot.cache, shot.numbers, missed)
         for done, (number, offset) in enumerate(zip(shot.numbers, offsets, strict=True)):
             evaluated = rig.evaluated_get(shot.sampler.view_layer.depsgraph)
             scale = max(scale, _scale(np.array(evaluated.matrix_world)))
             place.check(number)
+            cls.check_poses(shot.sampler, number)
             poses[done] = np.array([evaluated.pose.bones[name].matrix for name in names], dtype=float) @ bound
             before = rest + offset
             if moves is not None:
@@ -158,7 +181,7 @@ class Bones(Target):
             goal[done] = skin(moved, np.zeros(0, dtype=int), np.zeros((1, 0, 4, 4)), carrying)[0]
             yield done + 1
         motion = SkinnedMotion(transform_points(place.to_rig, rest), goal, poses, carrying, moves)
-        return RecordedMotion(motion, names, scale)
+        return RecordedMotion(motion, names, scale, missed=missed)
 
     @classmethod
     def compress(cls, shot: Shot, collected: RecordedMotion) -> Generator[None, None, FittedBones]:
@@ -193,7 +216,15 @@ class Bones(Target):
 
     @classmethod
     def allowed_error(cls, shot: Shot, compressed: FittedBones) -> float:
+        if cls.states_any_error(shot.sampler.obj) and compressed.is_final(shot):
+            # No other fit is better.
+            return float("inf")
         return max(shot.bound, _FIT_FACTOR * compressed.error)
+
+    @classmethod
+    def states_any_error(cls, obj: bpy.types.Object) -> bool:
+        """Return whether modifiers other than the Armature deform the object: they enlarge errors without a limit."""
+        return bool(_other_deformers(obj))
 
     @classmethod
     def animated_data(cls, obj: bpy.types.Object) -> tuple[Any, str]:
@@ -237,7 +268,8 @@ class Bones(Target):
         weights = int((fit.weights[:, len(names) :] > 0.0).sum())
         size = BONE_KEYFRAME_BYTES * _CHANNELS * keyframes + _WEIGHT_BYTES * weights
         is_over, worst = compressed.error > shot.bound, shot.numbers[fit.worst_frame]
-        return Cost(0, size, bones=len(bones), is_over=is_over, worst=worst)
+        missed = compressed.recorded.count_missed(shot.bound)
+        return Cost(0, size, bones=len(bones), is_over=is_over, worst=worst, missed_frames=missed)
 
     @classmethod
     def remark(cls, shot: Shot, cost: Cost, error: float) -> str:
@@ -245,11 +277,13 @@ class Bones(Target):
             return ""
         said = f"{format_count(cost.bones, 'bone')} with up to {shot.influences} influences"
         said += f"; worst at frame {cost.worst}"
-        if cost.is_over or error > shot.bound:
+        if cost.missed_frames:
+            said += missed_remark(shot, cost)
+        elif cost.is_over or error > shot.bound:
             influences = "" if shot.influences >= _MAX_INFLUENCES else ", set Influences to 8"
             said += f"; the error is above Max Error: raise Max Bones{influences}, or {_KEYS}"
         if shot.influences > MAX_EXPORTED_BONES:
-            said += f". The exported glTF holds all influences, but many importers keep {MAX_EXPORTED_BONES}"
+            said += f". {INFLUENCE_REMARK}"
         return said
 
     @classmethod
@@ -271,15 +305,20 @@ class RigPlace:
         self._sampler, self._rig = sampler, rig_of(sampler.obj)
         self._rest = sampler.undeformed_positions()
         self._limit = _MAX_SLIP * float(np.linalg.norm(np.ptp(self._rest, axis=0)))
-        self.to_rig = self._current()
+        self.to_rig = self._checked_place()
 
-    def _current(self) -> Array:
+    def _checked_place(self) -> Array:
         evaluated = self._rig.evaluated_get(self._sampler.view_layer.depsgraph)
+        if _is_flat(np.array(evaluated.matrix_world), 0.0):
+            raise SceneError(
+                f"{self._sampler.obj.name}: its rig {self._rig.name} is scaled to zero at frame "
+                f"{self._sampler.scene.frame_current}; give it a small scale, or bake to PC2 Cache."
+            )
         return np.asarray(np.linalg.inv(np.array(evaluated.matrix_world, dtype=float)) @ self._sampler.matrix())
 
     def check(self, number: int) -> None:
         """Raise SceneError if the mesh has moved relative to its rig at the current frame, a number."""
-        slip = transform_points(self._current(), self._rest) - transform_points(self.to_rig, self._rest)
+        slip = transform_points(self._checked_place(), self._rest) - transform_points(self.to_rig, self._rest)
         if np.linalg.norm(slip, axis=1).max() > self._limit:
             raise SceneError(
                 f"{self._sampler.obj.name}: it moves relative to its rig {self._rig.name} at frame {number}; parent it "
@@ -349,6 +388,16 @@ def own_mark(obj: bpy.types.Object, rig: Any, previous: BoneRecord | None) -> st
     return mark
 
 
+def missed_remark(shot: Shot, cost: Cost) -> str:
+    """Return a clause about the frames whose shape the modifiers of the object cannot produce, with the fix."""
+    names = " and ".join(_other_deformers(shot.sampler.obj)) or "the rig"
+    return f"; {names} cannot follow the simulation at {format_count(cost.missed_frames, 'frame')}; bake to PC2 Cache"
+
+
+def _other_deformers(obj: bpy.types.Object) -> list[str]:
+    return [m.name for m in deform_stack(obj) if m.type != "ARMATURE" and is_deforming(m)]
+
+
 def carrying_bones(obj: bpy.types.Object) -> list[str]:
     """Return the names of the deforming bones that have a vertex group of the mesh, without those of a bake."""
     groups = obj.vertex_groups
@@ -362,7 +411,8 @@ def _collect_without_rig(shot: Shot) -> Generator[int, None, RecordedMotion]:
     shot.sampler.set_frame(shot.numbers[0])
     rest, scale = shot.sampler.undeformed_positions(), 0.0
     goal, moves = np.empty((len(shot.numbers), len(rest), 3)), _key_moves(obj, len(shot.numbers))
-    for done, offset in enumerate(pre_modifier_offsets(shot.sampler, shot.cache, shot.numbers)):
+    missed: dict[int, float] = {}
+    for done, offset in enumerate(pre_modifier_offsets(shot.sampler, shot.cache, shot.numbers, missed)):
         goal[done] = rest + offset
         if moves is not None:
             goal[done] = positions_before_modifiers(shot.sampler, offset)
@@ -371,7 +421,7 @@ def _collect_without_rig(shot: Shot) -> Generator[int, None, RecordedMotion]:
         yield done + 1
     still = np.tile(np.eye(4), (len(goal), 1, 1, 1))
     motion = SkinnedMotion(rest, goal, still, np.ones((len(rest), 1)), moves)
-    return RecordedMotion(motion, [name_root(obj)], scale, True)
+    return RecordedMotion(motion, [name_root(obj)], scale, True, missed)
 
 
 def _key_moves(obj: bpy.types.Object, frames: int) -> Array | None:
@@ -384,6 +434,12 @@ def _key_moves(obj: bpy.types.Object, frames: int) -> Array | None:
 def _scale(matrix: Array) -> float:
     """Return the largest factor by which a matrix (4, 4) enlarges a distance."""
     return float(np.linalg.norm(matrix[:3, :3], ord=2))
+
+
+def _is_flat(matrix: Array, usual: float) -> bool:
+    """Return whether a matrix (4, 4) maps some direction to almost nothing. usual: scale to compare with, at least."""
+    values = np.linalg.svd(matrix[:3, :3], compute_uv=False)
+    return bool(values[-1] <= _FLAT * max(values[0], usual))
 
 
 def _size(motion: SkinnedMotion) -> float:

@@ -30,7 +30,7 @@ from ..blender.sampler import Sampler
 from ..work.background_thread import run_in_thread
 from .bake_tracks import Curve, remove_bake_animation, write_tracks
 from .bone_rig import remove_bones
-from .bones import BONE_KEYFRAME_BYTES, Bones, RecordedMotion, carrying_bones, check_skin, own_mark
+from .bones import BONE_KEYFRAME_BYTES, Bones, RecordedMotion, carrying_bones, check_skin, missed_remark, own_mark
 from .target import Cost, Shot
 
 # Largest difference between the scales of the axes of a bone above, relative to the largest, and cosine between them.
@@ -66,6 +66,10 @@ class FittedChain:
     def error(self) -> float:
         return self.fit.error * self.recorded.recorded.scale
 
+    def is_final(self, shot: Shot) -> bool:
+        """Return whether a smaller bound would not change the fit."""
+        return True
+
 
 class ExistingBones(Bones):
     name: ClassVar[str] = "EXISTING_BONES"
@@ -99,6 +103,7 @@ class ExistingBones(Bones):
 
     @classmethod
     def check_poses(cls, sampler: Sampler, number: int) -> None:
+        super().check_poses(sampler, number)
         obj = sampler.obj
         pose = rig_of(obj).evaluated_get(sampler.view_layer.depsgraph).pose.bones
         for upper in dict.fromkeys(bone.parent.name for bone in chosen_bones(obj) if bone.parent is not None):
@@ -124,7 +129,6 @@ class ExistingBones(Bones):
                 recorded: RecordedMotion = stop.value
                 break
             pose = rig.evaluated_get(shot.sampler.view_layer.depsgraph).pose.bones
-            cls.check_poses(shot.sampler, shot.numbers[done - 1])
             for k, (name, upper) in enumerate(zip(names, uppers, strict=True)):
                 poses[done - 1, k] = np.array(pose[name].matrix)
                 if upper:
@@ -182,13 +186,15 @@ class ExistingBones(Bones):
         missing = fit.error / fit.animated_error if fit.animated_error > 0.0 else 0.0
         return Cost(
             0, size, bones=len(bones), is_over=compressed.error > shot.bound, worst=shot.numbers[fit.worst_frame],
-            missing_part=missing,
+            missing_part=missing, missed_frames=chain.recorded.count_missed(shot.bound),
         )  # fmt: skip
 
     @classmethod
     def remark(cls, shot: Shot, cost: Cost, error: float) -> str:
         said = f"{format_count(cost.bones, 'bone')} of the rig; worst at frame {cost.worst}"
-        if cost.missing_part > _UNSUITABLE:
+        if cost.missed_frames:
+            said += missed_remark(shot, cost)
+        elif cost.missing_part > _UNSUITABLE:
             missing = format_percent(min(cost.missing_part, 1.0))
             said += f"; {missing} of the largest motion is missing. Existing bones suit chains, not flesh: {_NEW}"
         elif cost.is_over:

@@ -16,6 +16,7 @@ from ..blender.dampsim_names import (
     BASIS,
     bake_keys,
     is_bake_basis,
+    is_tagged_action,
     joined_bake_keys,
     mark_bake_key,
     restore_key_names,
@@ -90,6 +91,13 @@ def check_nla(obj: bpy.types.Object, owner: Any, words: str, alternative: str) -
         )
     if data.use_tweak_mode:
         raise SceneError(f"{obj.name}: an NLA strip of {words} is being edited; leave Tweak Mode with Tab.")
+    # Blender ignores these two settings until there are tracks.
+    is_plain = data.action_influence == 1.0 and data.action_blend_type == "REPLACE"
+    if data.action is not None and not is_tagged_action(data.action) and not data.nla_tracks and not is_plain:
+        raise SceneError(
+            f"{obj.name}: the tracks of a bake would change how the action {data.action.name} of {words} plays; set "
+            f"its Influence to 1 and its Blending to Replace, or {alternative}."
+        )
 
 
 def collect_offsets(shot: Shot) -> Generator[int, None, SinglePrecisionArray]:

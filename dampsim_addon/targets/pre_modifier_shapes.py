@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from types import TracebackType
 
 import bpy
@@ -11,10 +11,9 @@ import numpy as np
 from ...core import Array, SceneError
 from ...core.base.arrays import Mask
 from ...core.geometry.mesh.affine import transform_points
-from ..blender.animation import animated_paths
 from ..blender.dampsim_names import BASIS, PROBE
 from ..blender.dependencies import is_local
-from ..blender.modifiers import is_deforming, sampled_modifiers
+from ..blender.modifiers import deform_stack, is_deforming, sampled_modifiers
 from ..blender.movers import referenced_objects
 from ..blender.sampler import Sampler
 from ..blender.vertex_groups import read_weights
@@ -24,12 +23,19 @@ from .target import MotionCheck, WorldShapes
 _PROBE_STEP = 1e-2
 _CONVERGED_ERROR = 5e-7
 _CORRECTIONS, _JACOBIAN_INTERVAL = 24, 6
+# Most steps with mixing, the number of earlier steps that are mixed, and the error at which it stops.
+_MIXING_STEPS, _MEMORY, _MIXED_ERROR = 48, 10, 5e-5
+# Smallest singular value of the Jacobian of a vertex that is inverted, relative to the largest.
+_SINGULAR = 1e-3
 # Largest accepted error with nonlinear modifiers, as a fraction of the size.
 _MAX_ERROR = 1e-4
 # Distance by which a check moves the vertices, as a fraction of the size.
 _NUDGE = 1e-2
-# Change of a number of a modifier, or of a scale, from which another frame counts as more critical.
+# Change of a scale from which another frame counts as more critical.
 _MIN_CHANGE = 1e-4
+# Error of a vertex in a check that counts as missed, as a fraction of that distance, and the largest accepted fraction
+# of such vertices. A few are where a modifier folds the mesh, to which the simulation need not go.
+_MAX_MISS, _MANY = 0.5, 0.1
 
 
 class NoShapeError(SceneError):
@@ -44,10 +50,13 @@ def can_edit_before_modifiers(obj: bpy.types.Object) -> bool:
     return is_local(obj.data)
 
 
-def pre_modifier_offsets(sampler: Sampler, cache: WorldShapes, numbers: list[int]) -> Generator[Array]:
+def pre_modifier_offsets(
+    sampler: Sampler, cache: WorldShapes, numbers: list[int], missed: dict[int, float] | None = None
+) -> Generator[Array]:
     """Yield the offsets (v, 3) in object space, before the modifiers, that produce the simulated shape of each frame.
 
-    Raises NoShapeError if there are none.
+    missed: receives the remaining error, in the unit of the object, of the frames whose shape no offset produces; the
+    closest offset is used. Without it, NoShapeError is raised.
     """
     if not sampler.has_deform_modifier:
         for number in numbers:
@@ -58,7 +67,12 @@ def pre_modifier_offsets(sampler: Sampler, cache: WorldShapes, numbers: list[int
         offset = np.zeros_like(probe.basis)
         for number in numbers:
             sampler.set_frame(number)
-            offset = _solve_offset(sampler, probe, _goal(sampler, cache, number), offset)
+            search = _search(sampler, probe, _goal(sampler, cache, number), offset)
+            offset = search.best
+            if not search.has_found:
+                if missed is None:
+                    raise _no_shape(sampler)
+                missed[number] = search.error
             probe.set_offset(offset)
             yield offset
 
@@ -90,10 +104,12 @@ def _goal(sampler: Sampler, cache: WorldShapes, number: int) -> Array:
     return transform_points(np.linalg.inv(sampler.matrix()), cache.read_shape(number, sampler.obj.name))
 
 
-def check_invertible(sampler: Sampler) -> None:
-    """Raise NoShapeError if no shape before the modifiers moves free vertices a little, at the current frame.
+def check_invertible(sampler: Sampler, numbers: Sequence[int]) -> Generator[int]:
+    """Raise NoShapeError if no shape before the modifiers moves free vertices a little. Yield the number of frames.
 
-    The bake would otherwise fail after its simulation. Pinned vertices need not move.
+    The bake would otherwise fail after its simulation. Pinned vertices need not move. Two goals are tried: a shift of
+    all vertices, on which modifiers that smooth the mesh do not act, and waves, which modifiers that bind some vertices
+    to others cannot follow. numbers: frames; the second goal is tried at the first one only.
     """
     obj, pins = sampler.obj, sampler.obj.dampsim.pin_group
     if not sampler.has_deform_modifier:
@@ -102,58 +118,53 @@ def check_invertible(sampler: Sampler) -> None:
     if pins in obj.vertex_groups:
         is_free = read_weights(obj, [pins])[0] < 1.0
     with _ModifierProbe(obj) as probe:
-        current = _deformed(sampler, probe, np.zeros_like(probe.basis))
-        # All vertices move alike, so that modifiers that smooth the mesh do not act on the difference.
-        goal = current + _NUDGE * float(np.ptp(current, axis=0).max()) / np.sqrt(3.0)
-        _solve_offset(sampler, probe, goal, np.zeros_like(probe.basis), is_free)
+        still = np.zeros_like(probe.basis)
+        nudge = _NUDGE * _extent(probe.basis)
+        shift = np.full_like(still, nudge / np.sqrt(3.0))
+        waves = nudge * np.sin(2.0 * np.pi / _extent(probe.basis) * probe.basis[:, [1, 2, 0]])
+        for done, number in enumerate(numbers, 1):
+            sampler.set_frame(number)
+            current = _deformed(sampler, probe, still)
+            found = _search(sampler, probe, current + shift, still, is_free)
+            is_missed = found.misses_many(_MAX_MISS * nudge) or (done == 1 and not found.has_found)
+            if not is_missed and done == 1:
+                is_missed = _search(sampler, probe, current + waves, still, is_free).misses_many(_MAX_MISS * nudge)
+            if is_missed:
+                raise _no_shape(sampler)
+            yield done
+
+
+def _can_differ(obj: bpy.types.Object) -> bool:
+    """Return whether the modifiers may be invertible at some frames only: others than Armature modifiers change."""
+    return any(m.type != "ARMATURE" and is_deforming(m) for m in deform_stack(obj))
 
 
 class InvertibilityCheck(MotionCheck):
     """Check whether shape keys can produce a shape at each frame.
 
-    It is exact at the first two frames, because simulation zones start at the second one, and where a number is the
-    smallest or largest of the shot: an animated one of the modifiers, or the least scale of their objects and bones.
+    With Armature modifiers only, it is made at the first frame, and where their rigs and bones are scaled least.
     """
 
     def __init__(self, sampler: Sampler) -> None:
         super().__init__(sampler)
-        self._count = 0
-        # Least and largest value of each number, with their frames.
-        self._extremes: dict[str, tuple[tuple[float, int], tuple[float, int]]] = {}
+        self._least, self._least_frame = 1.0 - _MIN_CHANGE, 0
 
     def visit(self, number: int) -> None:
-        if not self.sampler.has_deform_modifier:
-            return
-        values = _modifier_numbers(self.sampler)
-        self._count += 1
-        if self._count <= 2:
-            check_invertible(self.sampler)
-        for name, value in values.items():
-            low, high = self._extremes.get(name, 2 * ((value, number),))
-            self._extremes[name] = (
-                (value, number) if value < low[0] - _MIN_CHANGE else low,
-                (value, number) if value > high[0] + _MIN_CHANGE else high,
-            )
+        scale = _least_scale_of_modifiers(self.sampler) if self.sampler.has_deform_modifier else 1.0
+        if scale < self._least:
+            self._least, self._least_frame = scale, number
 
-    def finish(self) -> None:
-        for number in sorted({number for pair in self._extremes.values() for _, number in pair}):
-            self.sampler.set_frame(number)
-            check_invertible(self.sampler)
+    def finish(self, numbers: Sequence[int]) -> Generator[int]:
+        if not _can_differ(self.sampler.obj):
+            numbers = [number for number in numbers if number in (numbers[0], self._least_frame)]
+        yield from check_invertible(self.sampler, numbers)
 
 
-def _modifier_numbers(sampler: Sampler) -> dict[str, float]:
-    """Return the animated numbers of the deforming modifiers at the current frame, and the least scale, by name."""
-    obj, paths = sampler.obj, set(animated_paths(sampler.obj))
-    found, scales = dict[str, float](), [1.0]
-    for modifier in filter(is_deforming, sampled_modifiers(obj)):
-        evaluated = sampler.evaluated_object().modifiers[modifier.name]
-        for prop in modifier.bl_rna.properties:
-            path = modifier.path_from_id(prop.identifier)
-            if prop.type == "FLOAT" and not prop.is_array and path in paths:
-                found[path] = float(getattr(evaluated, prop.identifier))
-        for other in referenced_objects(modifier):
-            scales.append(_least_scale(other.evaluated_get(sampler.view_layer.depsgraph)))
-    return {**found, "": min(scales)}
+def _least_scale_of_modifiers(sampler: Sampler) -> float:
+    """Return the least scale of the objects, and of their bones, that deforming modifiers read at the current frame."""
+    modifiers = filter(is_deforming, sampled_modifiers(sampler.obj))
+    objects = [one for modifier in modifiers for one in referenced_objects(modifier)]
+    return min((_least_scale(one.evaluated_get(sampler.view_layer.depsgraph)) for one in objects), default=1.0)
 
 
 def _least_scale(obj: bpy.types.Object) -> float:
@@ -235,30 +246,95 @@ def set_key_vertices(key: bpy.types.ShapeKey, shape: Array) -> None:
     key.points.foreach_set("co", np.ascontiguousarray(shape, dtype=np.float32).ravel())
 
 
-def _solve_offset(
+def _extent(shape: Array) -> float:
+    """Return the largest extent of positions (v, 3) along an axis, in their unit."""
+    return max(float(np.ptp(shape, axis=0).max()), 1e-12)
+
+
+def _search(
     sampler: Sampler, probe: _ModifierProbe, goal: Array, start: Array, counted: Mask | slice = slice(None)
-) -> Array:
-    """Return the offset (v, 3) before the modifiers whose deformed result is the goal (v, 3), in object space.
+) -> _Search:
+    """Return the search for the offset (v, 3) whose deformed result is the goal (v, 3), in object space.
 
     Newton iteration with a Jacobian (3, 3) per vertex from finite differences, which is evaluated again every few
-    corrections. start: offset of the previous frame.  counted: vertices that have to reach the goal.
-    Raises NoShapeError if the error stays too large.
+    corrections. If it does not converge, Anderson mixing continues from its best offset, as modifiers such as Smooth
+    couple the vertices. start: offset of the previous frame.  counted: vertices that have to reach the goal.
     """
-    size = max(float(np.ptp(goal, axis=0).max()), 1e-12)
-    current = _deformed(sampler, probe, start)
-    step = _PROBE_STEP * size
-    offset, best, error, inverse = start, start, np.inf, None
-    for correction in range(_CORRECTIONS):
-        residual = goal - current
-        current_error = float(np.linalg.norm(residual, axis=1)[counted].max(initial=0.0))
-        if current_error < error:
-            best, error = offset, current_error
-        if current_error <= _CONVERGED_ERROR * size:
-            break
-        if inverse is None or correction % _JACOBIAN_INTERVAL == 0:
-            inverse = np.linalg.pinv(_jacobian(sampler, probe, offset, current, step))
-        offset = offset + np.einsum("vij,vj->vi", inverse, residual)
-        current = _deformed(sampler, probe, offset)
-    if error > _MAX_ERROR * size:
-        raise _no_shape(sampler)
-    return best
+    search = _Search(sampler, probe, goal, counted)
+    search.newton(start)
+    if not search.has_found:
+        search.mix()
+    return search
+
+
+class _Search:
+    """Search for the offset (v, 3) whose deformed result is a goal (v, 3). counted: vertices that have to reach it.
+
+    best, error: best offset so far, and its largest error.  size: of the goal.  All in units of the object.
+    """
+
+    def __init__(self, sampler: Sampler, probe: _ModifierProbe, goal: Array, counted: Mask | slice) -> None:
+        self._sampler, self._probe, self._goal, self._counted = sampler, probe, goal, counted
+        self.size = max(_extent(goal), _extent(probe.basis))
+        self.best, self.error = np.zeros_like(goal), np.inf
+        self._errors = np.full(len(goal), np.inf)[counted]
+
+    @property
+    def has_found(self) -> bool:
+        """True if the error is small enough."""
+        return self.error <= _MAX_ERROR * self.size
+
+    def misses_many(self, distance: float) -> bool:
+        """Return whether many vertices are farther than a distance from the goal."""
+        return bool((self._errors > distance).sum() > _MANY * len(self._errors))
+
+    def newton(self, start: Array) -> None:
+        """Correct each vertex by its own Jacobian."""
+        offset, inverse = start, None
+        for correction in range(_CORRECTIONS):
+            residual = self._residual(offset)
+            if self.error <= _CONVERGED_ERROR * self.size:
+                return
+            if inverse is None or correction % _JACOBIAN_INTERVAL == 0:
+                inverse = self._inverse(offset, residual)
+            offset = offset + self._limited(np.einsum("vij,vj->vi", inverse, residual))
+        self._residual(offset)
+
+    def mix(self) -> None:
+        """Correct all vertices together (Anderson 1965, with the inverse of each vertex as preconditioner)."""
+        offset = self.best
+        residual = self._residual(offset)
+        inverse = self._inverse(offset, residual)
+        moves: list[Array] = []
+        changes: list[Array] = []
+        for _ in range(_MIXING_STEPS):
+            step = np.einsum("vij,vj->vi", inverse, residual)
+            if changes:
+                parts = np.linalg.lstsq(np.stack([c.ravel() for c in changes], axis=1), residual.ravel(), rcond=None)[0]
+                for part, move, change in zip(parts.tolist(), moves, changes, strict=True):
+                    step = step - part * (move + np.einsum("vij,vj->vi", inverse, change))
+            step = self._limited(step)
+            previous, offset = residual, offset + step
+            residual = self._residual(offset)
+            if self.error <= _MIXED_ERROR * self.size:
+                return
+            moves, changes = [*moves, step][-_MEMORY:], [*changes, residual - previous][-_MEMORY:]
+
+    def _residual(self, offset: Array) -> Array:
+        """Return the rest (v, 3) to the goal, and keep the best offset."""
+        residual = np.nan_to_num(self._goal - _deformed(self._sampler, self._probe, offset), posinf=0.0, neginf=0.0)
+        errors = np.linalg.norm(residual, axis=1)[self._counted]
+        if float(errors.max(initial=0.0)) < self.error:
+            self.best, self.error, self._errors = offset, float(errors.max(initial=0.0)), errors
+        return residual
+
+    def _inverse(self, offset: Array, residual: Array) -> Array:
+        """Return the inverses (v, 3, 3) of the Jacobians. residual: of the offset."""
+        step = _PROBE_STEP * self.size
+        jacobian = _jacobian(self._sampler, self._probe, offset, self._goal - residual, step)
+        return np.asarray(np.linalg.pinv(np.nan_to_num(jacobian), rcond=_SINGULAR))
+
+    def _limited(self, step: Array) -> Array:
+        """Return a step (v, 3) of which no vertex exceeds the size."""
+        length = np.linalg.norm(step, axis=1, keepdims=True)
+        return np.asarray(step * np.minimum(1.0, self.size / np.maximum(length, 1e-300)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import enum
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -27,7 +27,8 @@ class Cost:
 
     needed: number of shape keys that the error limit takes, if the limit of their number does not allow so many.
     bones: number of new or animated bones.  is_over: whether they do not reach the error limit.  worst: frame with
-    their largest error.  missing_part: their error, as a fraction of that without the bake.
+    their largest error.  missing_part: their error, as a fraction of that without the bake.  missed_frames: number of
+    those whose shape the modifiers of the object cannot produce.
     """
 
     keys: int
@@ -37,6 +38,7 @@ class Cost:
     is_over: bool = False
     worst: int = 0
     missing_part: float = 0.0
+    missed_frames: int = 0
 
 
 class WorldShapes(Protocol):
@@ -123,7 +125,7 @@ def apply_settings(owner: Any, settings: Iterable[tuple[str, Any]]) -> None:
 class MotionCheck:
     """Check for animation that would make a bake fail after its simulation. It changes no user data.
 
-    Visit all frames of the bake in order, then finish. Both raise DampSimError.
+    Visit all frames of the bake in order, then finish with their numbers. Both raise DampSimError.
     """
 
     def __init__(self, sampler: Sampler) -> None:
@@ -132,8 +134,9 @@ class MotionCheck:
     def visit(self, number: int) -> None:
         """Check the current frame, a number."""
 
-    def finish(self) -> None:
-        """Check the frames that turned out to be the most critical ones."""
+    def finish(self, numbers: Sequence[int]) -> Generator[int]:
+        """Check frames with changes to the file, which are undone. Yield the number of frames."""
+        yield from ()
 
 
 class Target(abc.ABC):
@@ -189,6 +192,11 @@ class Target(abc.ABC):
     def allowed_error(cls, shot: Shot, compressed: Any) -> float:
         """Return the largest error with which the compressed data may play, m; exact targets ignore it."""
         return shot.bound
+
+    @classmethod
+    def states_any_error(cls, obj: bpy.types.Object) -> bool:
+        """Return whether a bake of the object is kept with any error, which the panel states."""
+        return False
 
     @classmethod
     def animated_data(cls, obj: bpy.types.Object) -> tuple[Any, str]:

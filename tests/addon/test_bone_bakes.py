@@ -535,6 +535,12 @@ def test_panel_shows_bones(load: Load, tmp_path: Path) -> None:
     for panel in panels(load):
         panel.draw(SimpleNamespace(layout=Layout(texts)), Context())
     assert {"Max Bones", "Influences", "Keep Rig Posable", "At most 4 new bones"} <= set(texts)
+    assert " ".join(texts).count("The exported glTF holds all influences, but many importers keep 4") == 1
+    bpy.context.object.dampsim.bone_influences = "4"
+    texts.clear()
+    for panel in panels(load):
+        panel.draw(SimpleNamespace(layout=Layout(texts)), Context())
+    assert "many importers" not in " ".join(texts)
     bake()
     texts.clear()
     for panel in panels(load):

@@ -10,8 +10,8 @@ from typing import NoReturn
 
 import bpy
 import pytest
-from scenes import new_scene, wobbler
-from test_bone_bakes import belly
+from scenes import new_scene, size, wobbler
+from test_bone_bakes import belly, played_error
 from test_existing_bones import CHAIN, tail
 
 pytestmark = pytest.mark.bpy
@@ -23,7 +23,7 @@ DISK = "a failure of the disk or of Blender's exporter"
 # Functions that refuse a bake while it is written, and the check that foresees it, or the reason why none can.
 LATE = {
     "bones._require_bone_weights": "boneless",
-    "pre_modifier_shapes._solve_offset": "Target.motion_check",
+    "pre_modifier_shapes.pre_modifier_offsets": "Target.motion_check",
     "write._write_target": "settings of the user that no check knows; the message names them",
     "cache_file.os_errors_as_cache_errors": DISK,
     "cache_file.remove_cache_files": DISK,
@@ -233,14 +233,66 @@ def flattened_by_bone(cache: Path) -> bpy.types.Object:
     return obj
 
 
-def cast_by_keys(cache: Path) -> bpy.types.Object:
-    """Return an object that a keyed modifier moves to a sphere at the end."""
+def hidden_by_scale(cache: Path) -> bpy.types.Object:
+    """Return a mesh with a bone that is scaled to zero at one frame."""
+    obj, rig = belly(cache)
+    chest = rig.pose.bones["chest"]
+    for frame, scale in ((2, 1.0), (3, 0.0), (4, 1.0)):
+        chest.scale = (scale,) * 3
+        chest.keyframe_insert("scale", frame=frame)
+    return obj
+
+
+def flat_rig(cache: Path) -> bpy.types.Object:
+    """Return a mesh that is no child of its rig, which is scaled to zero along one axis at one frame."""
+    obj, rig = belly(cache)
+    obj.parent = None
+    rig.animation_data_clear()
+    for frame, scale in ((2, 1.0), (3, 0.0)):
+        rig.scale.z = scale
+        rig.keyframe_insert("scale", frame=frame)
+    return obj
+
+
+def fading_action(cache: Path) -> bpy.types.Object:
+    """Return a mesh with a rig whose action has an influence, which Blender ignores until there are tracks."""
+    obj, rig = belly(cache)
+    rig.animation_data.action_influence = 0.6
+    return obj
+
+
+def added_action(cache: Path) -> bpy.types.Object:
+    """Return an object whose shape keys have an action that Blender would add to the tracks of a bake."""
     obj = wobbler(cache)
-    cast = obj.modifiers.new("Cast", "CAST")
+    obj.shape_key_add(name="Basis")
+    key = obj.shape_key_add(name="Smile")
+    key.keyframe_insert("value", frame=1)
+    obj.data.shape_keys.animation_data.action_blend_type = "ADD"
+    return obj
+
+
+def cast_by_keys(cache: Path) -> bpy.types.Object:
+    """Return an object whose modifier leaves its vertices no other places at the last frame alone."""
+    obj = cast_to_sphere(cache)
+    for frame, factor in ((3, 0.0), (4, 1.0)):
+        obj.modifiers["Cast"].factor = factor
+        obj.modifiers["Cast"].keyframe_insert("factor", frame=frame)
+    return obj
+
+
+def put_at_point(cache: Path) -> bpy.types.Object:
+    """Return an object whose modifier puts all vertices at one point."""
+    obj = wobbler(cache)
+    tree = bpy.data.node_groups.new("Point", "GeometryNodeTree")
+    for way in ("INPUT", "OUTPUT"):
+        tree.interface.new_socket("Geometry", in_out=way, socket_type="NodeSocketGeometry")
+    kinds = ("NodeGroupInput", "GeometryNodeSetPosition", "NodeGroupOutput", "GeometryNodeInputSceneTime")
+    start, place, end, clock = (tree.nodes.new(kind) for kind in kinds)
+    tree.links.new(start.outputs[0], place.inputs[0])
+    tree.links.new(place.outputs[0], end.inputs[0])
+    tree.links.new(clock.outputs[0], place.inputs["Position"])
+    obj.modifiers.new("Point", "NODES").node_group = tree
     obj.modifiers.move(len(obj.modifiers) - 1, 0)
-    for frame, factor in ((1, 0.0), (3, 1.0)):
-        cast.factor = factor
-        cast.keyframe_insert("factor", frame=frame)
     return obj
 
 
@@ -272,6 +324,16 @@ def moved_by_simulation_zone(cache: Path) -> bpy.types.Object:
     return obj
 
 
+def bound_to_anchors(cache: Path) -> bpy.types.Object:
+    """Return an object whose modifier moves all vertices by those of a few anchors."""
+    obj = wobbler(cache)
+    obj.vertex_groups.new(name="Anchors").add(list(range(40)), 1.0, "REPLACE")
+    obj.modifiers.clear()
+    obj.modifiers.new("Laplacian", "LAPLACIANDEFORM").vertex_group = "Anchors"
+    assert bpy.ops.object.laplaciandeform_bind(modifier="Laplacian") == {"FINISHED"}
+    return obj
+
+
 CASES = {
     moved_by_constraint: "Torso: it moves relative to its rig",
     scaled_by_strip: "Tail: the bone root is scaled unevenly at frame",
@@ -289,13 +351,52 @@ CASES = {
     flattened_by_bone: "Torso: at frame 3, its modifiers cannot produce the simulated shape",
     keyed_vertices: "Wobbler: its vertices are keyed, and shape keys would replace them; bake to PC2 Cache.",
     moved_by_simulation_zone: "Wobbler: at frame 2, its modifiers cannot produce the simulated shape",
-    cast_by_keys: "Wobbler: at frame 3, its modifiers cannot produce the simulated shape",
+    hidden_by_scale: "Torso: the bone chest is scaled to zero at frame 3",
+    flat_rig: "Torso: its rig Rig is scaled to zero at frame 3",
+    fading_action: "Torso: the tracks of a bake would change how the action RigAction of its rig Rig plays",
+    added_action: "Wobbler: the tracks of a bake would change how the action",
+    cast_by_keys: "Wobbler: at frame 4, its modifiers cannot produce the simulated shape",
+    put_at_point: "Wobbler: at frame 1, its modifiers cannot produce the simulated shape",
+    bound_to_anchors: "Wobbler: at frame 1, its modifiers cannot produce the simulated shape",
 }
 
 
-@pytest.mark.parametrize("build", CASES, ids=lambda one: one.__name__)
+# Built with the target that refuses them.
+RIGGED = (
+    hidden_by_scale,
+    flat_rig,
+    fading_action,
+    scaled_by_strip,
+    read_by_driver,
+    read_by_path,
+    scaled_by_python,
+    disabled_by_python,
+    switched_by_python,
+    scaled_by_transform_channel,
+    scaled_by_keyed_constraint,
+    disabled_by_meta_strip,
+    disabled_collider,
+    disabled_link_end,
+    flattened_by_bone,
+    keyed_vertices,
+    moved_by_simulation_zone,
+)
+
+
+@pytest.mark.parametrize(
+    ("build", "target"),
+    [
+        *((build, "" if build in RIGGED else "BONES") for build in CASES),
+        *((build, "SHAPE_KEYS") for build in CASES if build not in (*RIGGED, moved_by_constraint)),
+    ],
+    ids=lambda one: getattr(one, "__name__", one),
+)
 def test_refused_before_simulation(
-    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Callable[[Path], bpy.types.Object]
+    load: Load,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    build: Callable[[Path], bpy.types.Object],
+    target: str,
 ) -> None:
     """Nothing is simulated, and nothing is changed."""
 
@@ -305,8 +406,8 @@ def test_refused_before_simulation(
     monkeypatch.setattr(load("dampsim_addon.jobs.bake"), "prepare_simulation", simulate)
     new_scene(4)
     obj = build(tmp_path)
-    if build is moved_by_constraint:
-        obj.dampsim.target = "BONES"
+    if target:
+        obj.dampsim.target = target
     bpy.context.scene.frame_set(1)
     keys = obj.data.shape_keys
     (result,) = load("dampsim_addon.api").bake([obj], restart=True)
@@ -333,3 +434,45 @@ def test_sound_rigs_reach_simulation(
     obj, _ = build(tmp_path)
     with pytest.raises(StartedError):
         load("dampsim_addon.api").bake([obj], restart=True)
+
+
+def coupled(obj: bpy.types.Object) -> None:
+    """Smooth the mesh, so that the vertices depend on each other."""
+    obj.modifiers.new("Smooth", "SMOOTH").iterations = 5
+
+
+def folded(obj: bpy.types.Object) -> None:
+    """Cast the mesh so far to a sphere that large motion folds it."""
+    obj.modifiers.new("Cast", "CAST").factor = 0.9
+
+
+def enlarged(obj: bpy.types.Object) -> None:
+    """Stretch the mesh, which enlarges errors."""
+    modifier = obj.modifiers.new("Stretch", "SIMPLE_DEFORM")
+    modifier.deform_method, modifier.factor, modifier.deform_axis = "STRETCH", 1.0, "Z"
+
+
+@pytest.mark.parametrize(("change", "words"), [(coupled, ""), (folded, "Cast cannot follow"), (enlarged, "")])
+def test_bones_state_error_of_modifiers(
+    load: Load, tmp_path: Path, change: Callable[[bpy.types.Object], None], words: str
+) -> None:
+    """Other modifiers never refuse a bake to bones after its simulation; the measured error is stated."""
+    new_scene(8)
+    obj = wobbler(tmp_path)
+    obj.modifiers.clear()
+    change(obj)
+    obj.dampsim.target, obj.dampsim.max_bones = "BONES", 4
+    assert bpy.ops.dampsim.bake(which="ACTIVE", restart=True) == {"FINISHED"}
+    shape = load("dampsim_addon.model.caches").frame_cache(obj).read(1).surface
+    assert played_error(load, obj) * size(shape) == pytest.approx(obj.dampsim.baked_error, rel=1e-3)
+    assert words in obj.dampsim.baked_touched
+    assert ("cannot follow" in obj.dampsim.baked_touched) == bool(words)
+
+
+def test_keys_follow_smoothing(load: Load, tmp_path: Path) -> None:
+    new_scene(8)
+    obj = wobbler(tmp_path)
+    obj.modifiers.clear()
+    coupled(obj)
+    assert bpy.ops.dampsim.bake(which="ACTIVE", restart=True) == {"FINISHED"}
+    assert played_error(load, obj) < 1.01e-3

@@ -26,8 +26,11 @@ VERTEX_FILES = ("ALEMBIC", "USD")
 FPS = 24.0
 
 
-def read_file(path: Path, frames: Sequence[float] = range(1, LAST + 1)) -> dict[str, np.ndarray]:
-    """Return the arrays of file_readers.py; of a glTF file only "vertices" and "first_key"."""
+def read_file(path: Path, frames: Sequence[float] = range(LAST)) -> dict[str, np.ndarray]:
+    """Return the arrays of file_readers.py; of a glTF file only "vertices" and "first_key".
+
+    frames: those of the file, which begins at frame 0.
+    """
     if path.suffix == ".glb":
         mesh = read_mesh(path)
         shapes = [mesh.shape_at(frame / FPS) @ Y_UP_TO_Z_UP for frame in frames]
@@ -90,6 +93,8 @@ def test_other_readers_find_bake(
     assert np.linalg.norm(played - played[0], axis=2).max() > 100.0 * rounding
     for one in results:
         motion = read_file(Path(one.path))
+        if "first_key" in motion:
+            assert float(motion["first_key"]) == pytest.approx(0.0, abs=1e-5)
         for place in range(LAST):
             found = motion["vertices"][place]
             assert distance(found, played[place], one.format == "GLTF") < rounding, (one.format, place + 1)

@@ -41,7 +41,9 @@ def compare_export(
             read = form.read(path)
         layer = scratch.view_layers[0]
         meshes = [obj for obj in scratch.objects if obj.type == "MESH" and (form.holds_vertices or _can_hold_bake(obj))]
-        copies = read or (yield from object_motions(scratch, layer, meshes, numbers, f"Comparing {form.label}"))
+        # Files begin at time 0.
+        shifted = [number - numbers[0] for number in numbers]
+        copies = read or (yield from object_motions(scratch, layer, meshes, shifted, f"Comparing {form.label}"))
     if form.reads_metres:
         copies = [copy / np.float32(scene.unit_settings.scale_length) for copy in copies]
     results, motion = [], "animated mesh" if form.holds_vertices else "morph targets and no skinned mesh"

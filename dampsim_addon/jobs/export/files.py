@@ -24,6 +24,7 @@ from .staging import (
     frame_range,
     select_only,
     show_in_window,
+    time_from_zero,
     with_rig_and_parents,
     zero_muted_keys,
 )
@@ -90,7 +91,7 @@ def export_objects(
             yield Step(0, 1, f"Writing {form.label}")
             parts = [part for obj in objects for part in with_rig_and_parents(obj)]
             problem = ""
-            with select_only(view_layer, parts), show_in_window(scene):
+            with select_only(view_layer, parts), show_in_window(scene), time_from_zero(scene):
                 try:
                     form.write(path)
                 except SceneError as error:

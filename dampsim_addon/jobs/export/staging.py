@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import bpy
 
@@ -72,6 +73,28 @@ def frame_range(scene: bpy.types.Scene, frames: tuple[int, int]) -> Iterator[Non
     finally:
         scene.frame_start, scene.frame_end = before[:2]
         scene.frame_set(before[2], subframe=before[3])
+
+
+@contextlib.contextmanager
+def time_from_zero(scene: bpy.types.Scene) -> Iterator[None]:
+    """Context in which frame 0 of the scene is its first frame, so that exporters begin at time 0.
+
+    Players begin there, and would else show the first frame before the motion begins. Blender's exporters set each
+    frame and write its number as the time; a handler changes the frame between the two.
+    """
+    first, last = scene.frame_start, scene.frame_end
+
+    def shift(shown: bpy.types.Scene, *_: Any) -> None:
+        if shown == scene:
+            shown.frame_current += first
+
+    scene.frame_start, scene.frame_end = 0, last - first
+    bpy.app.handlers.frame_change_pre.insert(0, shift)
+    try:
+        yield
+    finally:
+        bpy.app.handlers.frame_change_pre.remove(shift)
+        scene.frame_end, scene.frame_start = last, first
 
 
 @contextlib.contextmanager

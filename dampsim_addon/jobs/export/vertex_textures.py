@@ -97,7 +97,7 @@ def _writer(images: _Images) -> Callable[[Path], None]:
             for obj, node, layout, p, n in zip(objects, nodes, layouts, points, normals, strict=True)
         ]
         head = {
-            "mesh": path.with_suffix(".glb").name, "uv_map": 1, "axes": _AXES, "first_frame": numbers[0],
+            "mesh": path.with_suffix(".glb").name, "uv_map": 1, "axes": _AXES,
             "frames": len(numbers), "fps": scene.render.fps / scene.render.fps_base, "objects": entries,
         }  # fmt: skip
         _save(path, json.dumps(head, indent=2).encode())

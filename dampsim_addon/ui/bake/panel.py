@@ -8,6 +8,7 @@ from bpy.types import Context, Panel, UILayout
 from ....core.base.wording import format_bytes, format_count, format_small
 from ...blender.bone_bakes import rig_of
 from ...blender.modifiers import can_change_topology, deform_stack, simulated_topology_modifiers
+from ...blender.vertex_groups import MAX_EXPORTED_BONES
 from ...model.cache_status import known_status
 from ...model.groups import group_of, last_frame, preview_range
 from ...model.objects import active_simulated, is_job_running
@@ -16,7 +17,7 @@ from ...status.next_bake import BakeAction, bake_label, next_bake
 from ...status.shot_messages import format_length
 from ...targets import TARGETS, Storage, Target, find_target
 from ...targets.bake_tracks import bake_strips, has_base_track
-from ...targets.bones import Bones
+from ...targets.bones import INFLUENCE_REMARK, Bones
 from ...targets.existing_bones import ExistingBones, chosen_bones
 from ...targets.influence import has_influence
 from ...translations import translate
@@ -84,6 +85,9 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
         elif target is ExistingBones:
             qualifier, size = "", format_count(len(chosen_bones(obj)), "bone")
         draw_wrapped(column, f"{qualifier}{size}", "NONE", context)
+        if target is Bones and int(group.bone_influences) > MAX_EXPORTED_BONES and group.baked != target.name:
+            # A bake repeats this in its remarks.
+            draw_wrapped(column, INFLUENCE_REMARK, "INFO", context)
         draw_issues(layout, context, CHECKS)
         if is_job_running(context):
             progress = context.window_manager.dampsim_progress
