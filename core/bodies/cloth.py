@@ -16,6 +16,7 @@ from ..base.arrays import Array, Index, Mask
 from ..base.errors import MeshError, WrongKindError
 from ..geometry.collision.proximity import Triangles, nearest_triangles
 from ..geometry.mesh.decimation import decimate
+from ..geometry.mesh.grain import warp_directions
 from ..geometry.mesh.orientation import orient_outward
 from ..geometry.mesh.surface import (
     check_surface,
@@ -218,7 +219,9 @@ class ClothKind(BodyKind):
         )
         law = next(one for one in MEMBRANES if one.name == settings.membrane)
         stretch = BASE_YOUNG * thickness * (1.0 if struts is None else SIDE_STIFFNESS_FRACTION)
-        membrane = law(rest, triangles, Fabric(stretch, POISSON), stiffness_scales)
+        fabric = Fabric(stretch, POISSON, settings.shear / 100.0)
+        warp = _warp_of_sheet(body, fine, sheet) if fabric.yarn_modulus else None
+        membrane = law(rest, triangles, fabric, stiffness_scales, warp)
         length_scales = length_factors(weights_at_nodes(body.length_map, sheet.vertices), triangles)
         length_scales *= 1.0 - settings.shrink / 100.0
         if (length_scales != 1.0).any():
@@ -248,6 +251,16 @@ class ClothKind(BodyKind):
         )  # fmt: skip
         model = vertex_model(body, block, sheet.vertices, sheet.duplicates, BASE_YOUNG * thickness)
         return model if coarse is None else replace(model, skin=coarse[1], faces=sheet.vertices[triangles])
+
+
+def _warp_of_sheet(body: Body, fine: Sheet, simulated: Sheet) -> Array:
+    """Return the directions (m, 3) of the warp in the simulated triangles, by the edges of the mesh."""
+    points = body.surface.vertices
+    warp = warp_directions(points[fine.vertices], fine.triangles)
+    if simulated is fine:
+        return warp
+    centres, own = (points[one.vertices][one.triangles].mean(axis=1) for one in (fine, simulated))
+    return np.asarray(warp[cKDTree(centres).query(own)[1]])
 
 
 def _pressure_terms(body: Body, sheet: Sheet) -> tuple[ForceTerm, ...]:

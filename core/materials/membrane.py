@@ -4,13 +4,20 @@ F (3 x 2) maps the plane of a triangle to space. Corotational elasticity is quad
 
     Psi = mu ((s1 - 1)^2 + (s2 - 1)^2) + lambda/2 (s1 + s2 - 2)^2
 
-and Saint Venant-Kirchhoff elasticity is quadratic in Green's strain. Both are per area, with moduli in N/m.
+and Saint Venant-Kirchhoff elasticity is quadratic in Green's strain. Woven fabric has yarns in addition, along the warp
+a and the weft b of the plane,
+
+    Psi_y = phi(|F a|) + phi(|F b|)
+
+with phi = k/2 e^2 + (r - 1) k/2 max(0, e - e_s)^2 and the strain e = |F a| - 1. They resist stretching, r times as much
+beyond e_s, but let the fabric shear. All are per area, with moduli in N/m.
 
 See docs/explanation/physics/06-body-models.md.
 """
 
 from __future__ import annotations
 
+import math
 from copy import copy
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,33 +26,52 @@ import numpy as np
 from scipy.sparse import bsr_matrix, csr_matrix
 
 from ..base.arrays import Array, Index
+from ..geometry.mesh.grain import plane_axes
 from ..native.library import load_library
 from ..native.sheets import CompiledMembrane
 from .surface_strains import CORNER_PAIRS, SymmetricPattern, plane_shape_gradients
 
 # Smallest ratio of a crushed triangle's area to its rest area.
 _MIN_AREA = 1e-12
+# Smallest stretch of a yarn that has a direction.
+_MIN_STRETCH = 1e-12
+# Strain from which a yarn stiffens, because its crimp is pulled straight, and its stiffness from there relative to that
+# before. The kernel uses the same values.
+_STIFFENING_STRAIN, _STIFFENING_RATIO = 0.015, 8.0
 
 
 @dataclass(frozen=True)
 class Fabric:
-    """Isotropic sheet material.
+    """Sheet material that is isotropic, or woven and equally stiff along warp and weft.
 
-    stretch_modulus: Young's modulus times thickness, N/m.  poisson: Poisson's ratio in the plane.
+    stretch_modulus: Young's modulus along the yarns times thickness, N/m.  poisson: Poisson's ratio in the plane, of
+    the isotropic part.  shear_ratio: shear modulus relative to that of an isotropic sheet; 1 for isotropic.
     """
 
     stretch_modulus: float
     poisson: float
+    shear_ratio: float = 1.0
 
     @property
     def mu(self) -> float:
         """Shear modulus times thickness in N/m."""
-        return self.stretch_modulus / (2.0 * (1.0 + self.poisson))
+        return self.shear_ratio * (self.stretch_modulus / (2.0 * (1.0 + self.poisson)))
 
     @property
     def lam(self) -> float:
-        """First Lamé parameter of plane stress times thickness, N/m."""
-        return self.stretch_modulus * self.poisson / (1.0 - self.poisson**2)
+        """First Lamé parameter of plane stress times thickness of the isotropic part, N/m."""
+        return self.shear_ratio * (self.stretch_modulus * self.poisson / (1.0 - self.poisson**2))
+
+    @property
+    def yarn_modulus(self) -> float:
+        """Modulus k of warp and weft, N/m; 0 if isotropic.
+
+        With C = lambda + 2 mu + k, a strip along the yarns has the modulus C - lambda^2/C, which is stretch_modulus.
+        """
+        if self.shear_ratio >= 1.0:
+            return 0.0
+        young = self.stretch_modulus
+        return 0.5 * (young + math.sqrt(young**2 + 4.0 * self.lam**2)) - self.lam - 2.0 * self.mu
 
 
 class Membrane:
@@ -53,7 +79,10 @@ class Membrane:
 
     triangles: (m, 3).  weights: (m,) m^2, the rest area times a painted stiffness scale.
 
-    Subclasses implement density and stress (_stress) and second derivatives (_second_derivatives or _pair_blocks).
+    Woven fabric has its warp along the first coordinate of each triangle's plane, and its weft along the second one.
+
+    Subclasses implement density and stress (_stress) and second derivatives (_second_derivatives or _pair_blocks) of
+    the isotropic part.
     """
 
     name: ClassVar[str]
@@ -61,9 +90,22 @@ class Membrane:
     label: ClassVar[str]
     description: ClassVar[str]
 
-    def __init__(self, rest: Array, triangles: Index, fabric: Fabric, stiffness_scale: Array | None = None) -> None:
-        """rest: (n, 3) m.  stiffness_scale: (m,) of the triangles; 1 if None."""
-        self._set_elements(*plane_shape_gradients(rest, triangles), triangles, len(rest), fabric, stiffness_scale)
+    def __init__(
+        self,
+        rest: Array,
+        triangles: Index,
+        fabric: Fabric,
+        stiffness_scale: Array | None = None,
+        warp: Array | None = None,
+    ) -> None:
+        """rest: (n, 3) m.  stiffness_scale: (m,) of the triangles; 1 if None.
+
+        warp: (m, 3) directions of the warp, which are projected to the planes; along the first side if None.
+        """
+        shape_gradients, areas = plane_shape_gradients(rest, triangles)
+        if warp is not None:
+            shape_gradients = shape_gradients @ _turns_to_warp(rest, triangles, warp)
+        self._set_elements(shape_gradients, areas, triangles, len(rest), fabric, stiffness_scale)
 
     def _set_elements(
         self,
@@ -94,7 +136,7 @@ class Membrane:
         self._sorted_gradients = np.take_along_axis(shape_gradients, self._pattern.corner_order[:, :, None], axis=1)
 
     def _update_rounding(self) -> None:
-        modulus = self.fabric.lam + 2.0 * self.fabric.mu
+        modulus = self.fabric.lam + 2.0 * self.fabric.mu + self.fabric.yarn_modulus
         self.rounding = 8.0 * float(np.finfo(float).eps) * modulus * float(self.weights.sum())
 
     def with_length_scale(self, length_scale: Array) -> Membrane:
@@ -130,7 +172,11 @@ class Membrane:
         return np.asarray((self._gradient @ positions).reshape(2, -1, 3))
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
-        density, stress = self._stress(self.deformation_gradients(positions))
+        F = self.deformation_gradients(positions)
+        density, stress = self._stress(F)
+        if self.fabric.yarn_modulus:
+            yarns = _Yarns.create(F, self.fabric.yarn_modulus)
+            density, stress = density + yarns.energy, stress + yarns.tension[:, :, None] * yarns.directions
         stress *= self.weights[:, None]
         return float(self.weights @ density), np.asarray(self._divergence @ stress.reshape(-1, 3))
 
@@ -139,7 +185,27 @@ class Membrane:
 
     def block_hessian(self, positions: Array, project: bool) -> bsr_matrix:
         """Return the Hessian in blocks (3, 3), which are faster to assemble than single entries."""
-        return self._pattern.assemble(self._pair_blocks(self.deformation_gradients(positions), project))
+        F = self.deformation_gradients(positions)
+        pair_blocks = self._pair_blocks(F, project)
+        if self.fabric.yarn_modulus:
+            pair_blocks = pair_blocks + self._yarn_blocks(F, project)
+        return self._pattern.assemble(pair_blocks)
+
+    def _yarn_blocks(self, F: Array, project: bool) -> Array:
+        """Return the blocks of the yarns, phi'' u u^T + (phi'/s) (1 - u u^T) with the stretch s and direction u."""
+        yarns = _Yarns.create(F, self.fabric.yarn_modulus)
+        across = yarns.tension / np.maximum(yarns.stretch, _MIN_STRETCH)
+        across = np.maximum(across, 0.0) if project else across
+        u = yarns.directions
+        blocks = (yarns.modulus - across)[:, :, None, None] * u[:, :, :, None] * u[:, :, None, :]
+        blocks += across[:, :, None, None] * np.eye(3)
+        blocks *= self.weights[:, None, None]
+        slopes = self._sorted_gradients
+        pairs = [
+            sum(slopes[:, i, c, None, None] * slopes[:, j, c, None, None] * blocks[c] for c in (0, 1))
+            for i, j in CORNER_PAIRS
+        ]
+        return np.asarray(np.concatenate(pairs).reshape(-1, 9).T)
 
     def _pair_blocks(self, F: Array, project: bool) -> Array:
         """Return the Hessian blocks of corner pairs (9, 3m), see SymmetricPattern."""
@@ -150,7 +216,8 @@ class Membrane:
 
     def stiffness_laplacian(self) -> csr_matrix:
         """Return a matrix (n, n) N/m that approximates the stiffness of each coordinate, whatever the orientation."""
-        stiff = np.tile(self.weights * (2.0 * self.fabric.mu + 0.5 * self.fabric.lam), 2)
+        modulus = 2.0 * self.fabric.mu + 0.5 * self.fabric.lam + self.fabric.yarn_modulus
+        stiff = np.tile(self.weights * modulus, 2)
         return (self._divergence.multiply(stiff[None, :]) @ self._gradient).tocsr()
 
     def _stress(self, F: Array) -> tuple[Array, Array]:
@@ -168,6 +235,47 @@ class Membrane:
         """Return the derivatives of both columns of F along vectors (m, 3) by the corners: two rows per vector."""
         rows = [self._sorted_gradients[:, :, c, None] * vector[:, None, :] for vector in vectors for c in (0, 1)]
         return np.stack(rows, axis=1).reshape(len(self._sorted_gradients), -1, 9)
+
+
+def _turns_to_warp(rest: Array, triangles: Index, warp: Array) -> Array:
+    """Return the axes (m, 2, 2) along warp and weft as columns, in the plane of plane_shape_gradients()."""
+    first, second = plane_axes(rest, triangles)
+    x, y = (warp * first).sum(axis=1), (warp * second).sum(axis=1)
+    length = np.hypot(x, y)
+    # Keep the first side where the warp is across the plane.
+    x, y = np.where(length > 0.0, x, 1.0), np.where(length > 0.0, y, 0.0)
+    length = np.hypot(x, y)
+    x, y = x / length, y / length
+    return np.stack([np.stack([x, -y], axis=1), np.stack([y, x], axis=1)], axis=1)
+
+
+@dataclass(frozen=True)
+class _Yarns:
+    """Warp and weft of triangles.
+
+    stretch: (2, m), s.  directions: (2, m, 3), u.  energy: (m,) N/m, phi of both.  tension, modulus: (2, m) N/m, phi'
+    and phi''.
+    """
+
+    stretch: Array
+    directions: Array
+    energy: Array
+    tension: Array
+    modulus: Array
+
+    @staticmethod
+    def create(F: Array, modulus: float) -> _Yarns:
+        """Return the yarns that F (2, m, 3) stretches: phi = k/2 (s - 1)^2, and stiffer from a strain."""
+        stretch = np.sqrt((F * F).sum(axis=2))
+        strain, added = stretch - 1.0, (_STIFFENING_RATIO - 1.0) * modulus
+        beyond = np.maximum(strain - _STIFFENING_STRAIN, 0.0)
+        return _Yarns(
+            stretch,
+            F / np.maximum(stretch, _MIN_STRETCH)[:, :, None],
+            0.5 * (modulus * strain**2 + added * beyond**2).sum(axis=0),
+            modulus * strain + added * beyond,
+            modulus + np.where(beyond > 0.0, added, 0.0),
+        )
 
 
 @dataclass(frozen=True)
@@ -221,7 +329,7 @@ class Corotational(Membrane):
             return None
         known = self._compiled
         if known is None or known[0] is not self.shape_gradients or known[1] is not self.weights:
-            moduli = self.weights[:, None] * np.array([self.fabric.mu, self.fabric.lam])
+            moduli = self.weights[:, None] * np.array([self.fabric.mu, self.fabric.lam, self.fabric.yarn_modulus])
             found = CompiledMembrane(library, self._nodes, self.triangles, self.shape_gradients, moduli)
             self._compiled = known = self.shape_gradients, self.weights, found
         return known[2]

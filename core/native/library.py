@@ -292,7 +292,7 @@ def _check_membrane(loaded: KernelLibrary) -> bool:
     """Return whether energy, forces and Hessian of a uniformly stretched triangle are right."""
     s, mu, lam = 1.25, 3.0, 4.0
     corners, shape = np.arange(3, dtype=np.int32), np.array([[-1.0, -1.0], [1.0, 0.0], [0.0, 1.0]])
-    moduli, x, forces = np.array([mu, lam]), s * np.eye(3)[[2, 0, 1]] * [1.0, 1.0, 0.0], np.zeros((3, 3))
+    moduli, x, forces = np.array([mu, lam, 0.0]), s * np.eye(3)[[2, 0, 1]] * [1.0, 1.0, 0.0], np.zeros((3, 3))
     given = [one.ctypes.data for one in (corners, shape, moduli, x)]
     energy = loaded.membrane(1, *given, forces.ctypes.data)
     pull = 2.0 * mu * (s - 1.0) + 2.0 * lam * (s - 1.0)

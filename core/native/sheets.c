@@ -7,6 +7,11 @@
 
 /* Smallest ratio of a crushed triangle's area to its rest area, and smallest divisor. */
 #define MIN_AREA 1e-12
+/* Smallest stretch of a yarn that has a direction; strain from which it stiffens, and its stiffness from there relative
+ * to that before. */
+#define MIN_STRETCH 1e-12
+#define STIFFENING_STRAIN 0.015
+#define STIFFENING_RATIO 8.0
 #define TINY 1e-30
 /* Number of diagonal shifts that are tried. */
 #define SHIFTS 12
@@ -64,10 +69,30 @@ WIDE static inline struct polar decompose(const int32_t *corners, const double *
     return found;
 }
 
+/* Yarn: its stretch s, at least MIN_STRETCH, phi in J, phi'' and phi'/s. */
+struct yarn {
+    double stretch, energy, modulus, across;
+};
+
+WIDE static inline struct yarn stretched(const double *f, double modulus)
+{
+    const double stretch = __builtin_sqrt(dot(f, f)), strain = stretch - 1.0;
+    const double added = (STIFFENING_RATIO - 1.0) * modulus, beyond = strain - STIFFENING_STRAIN;
+    struct yarn found = {stretch < MIN_STRETCH ? MIN_STRETCH : stretch, 0.5 * modulus * strain * strain, modulus,
+                         modulus * strain};
+    if (beyond > 0.0) {
+        found.energy += 0.5 * added * beyond * beyond;
+        found.modulus += added;
+        found.across += added * beyond;
+    }
+    found.across /= found.stretch;
+    return found;
+}
+
 /* Return the energy in J of m triangles, and add its gradient to gradient (n, 3) N.
  *
- * corners: (m, 3) nodes.  shape: (m, 3, 2) 1/m, gradients of the shape functions.  moduli: (m, 2) mu and lambda times
- * the weight, J.  positions: (n, 3) m.
+ * corners: (m, 3) nodes.  shape: (m, 3, 2) 1/m, gradients of the shape functions.  moduli: (m, 3) mu, lambda and the
+ * modulus of the yarns times the weight, J.  positions: (n, 3) m.
  */
 WIDE SHOWN double dampsim_membrane(int64_t m, const int32_t *restrict corners, const double *restrict shape,
                                    const double *restrict moduli, const double *restrict positions,
@@ -76,14 +101,21 @@ WIDE SHOWN double dampsim_membrane(int64_t m, const int32_t *restrict corners, c
     double total = 0.0;
     for (int64_t e = 0; e < m; e++) {
         const int32_t *of = corners + 3 * e;
-        const double *s = shape + 6 * e, mu = moduli[2 * e], lambda = moduli[2 * e + 1];
+        const double *s = shape + 6 * e, mu = moduli[3 * e], lambda = moduli[3 * e + 1], yarn = moduli[3 * e + 2];
         const struct polar it = decompose(of, s, positions);
         const double excess = it.trace - 2.0, along = lambda * excess - 2.0 * mu;
         total += mu * (it.squares - 2.0 * it.trace + 2.0) + 0.5 * lambda * excess * excess;
+        struct yarn yarns[2] = {{0}};
+        if (yarn > 0.0)
+            for (int c = 0; c < 2; c++) {
+                yarns[c] = stretched(it.f[c], yarn);
+                total += yarns[c].energy;
+            }
         double *g[3];
         for (int i = 0; i < 3; i++) g[i] = gradient + 3 * (int64_t)of[i];
         for (int k = 0; k < 3; k++) {
-            const double p = 2.0 * mu * it.f[0][k] + along * it.r[0][k], q = 2.0 * mu * it.f[1][k] + along * it.r[1][k];
+            const double p = (2.0 * mu + yarns[0].across) * it.f[0][k] + along * it.r[0][k];
+            const double q = (2.0 * mu + yarns[1].across) * it.f[1][k] + along * it.r[1][k];
             const double first = s[2] * p + s[3] * q, second = s[4] * p + s[5] * q;
             g[1][k] += first;
             g[2][k] += second;
@@ -104,7 +136,8 @@ WIDE SHOWN void dampsim_membrane_blocks(int64_t m, const int32_t *restrict corne
                                         double *restrict blocks)
 {
     for (int64_t e = 0; e < m; e++) {
-        const double *s = shape + 6 * e, mu = factor * moduli[2 * e], lambda = factor * moduli[2 * e + 1];
+        const double *s = shape + 6 * e, mu = factor * moduli[3 * e], lambda = factor * moduli[3 * e + 1];
+        const double yarn = factor * moduli[3 * e + 2];
         const struct polar it = decompose(corners + 3 * e, s, positions);
         const double k = lambda * (it.trace - 2.0) - 2.0 * mu;
         double rotation = 2.0 * mu + 2.0 * k / it.trace;
@@ -120,6 +153,14 @@ WIDE SHOWN void dampsim_membrane_blocks(int64_t m, const int32_t *restrict corne
         c = mean - part * half;
         double normal[3];
         cross(it.r[0], it.r[1], normal);
+        /* Of the yarns: phi'/s if positive, and (phi'' - phi'/s)/s^2 for the matrix f f^T. */
+        double spread[2] = {0.0, 0.0}, tensile[2] = {0.0, 0.0};
+        if (yarn > 0.0)
+            for (int c = 0; c < 2; c++) {
+                const struct yarn one = stretched(it.f[c], yarn);
+                spread[c] = one.across < 0.0 ? 0.0 : one.across;
+                tensile[c] = (one.modulus - spread[c]) / (one.stretch * one.stretch);
+            }
         for (int i = 0; i < 3; i++)
             for (int j = i; j < 3; j++) {
                 const int32_t place = places[9 * e + 3 * i + j], other = places[9 * e + 3 * j + i];
@@ -136,6 +177,13 @@ WIDE SHOWN void dampsim_membrane_blocks(int64_t m, const int32_t *restrict corne
                     const double p = m11 * it.r[0][y] + m12 * it.r[1][y], q = m21 * it.r[0][y] + m22 * it.r[1][y];
                     for (int x = 0; x < 3; x++)
                         found[3 * x + y] = it.r[0][x] * p + it.r[1][x] * q + across * normal[x] * normal[y];
+                }
+                if (yarn > 0.0) {
+                    const double warp = first * tensile[0], weft = second * tensile[1];
+                    for (int x = 0; x < 3; x++)
+                        for (int y = 0; y < 3; y++)
+                            found[3 * x + y] += warp * it.f[0][x] * it.f[0][y] + weft * it.f[1][x] * it.f[1][y];
+                    for (int x = 0; x < 3; x++) found[4 * x] += first * spread[0] + second * spread[1];
                 }
                 double *into = blocks + 9 * (int64_t)(place < other ? place : other);
                 if (place <= other)

@@ -49,15 +49,15 @@ class CompiledMembrane:
     def __init__(self, library: KernelLibrary, nodes: int, triangles: Index, shape: Array, moduli: Array) -> None:
         """Store the triangles.
 
-        nodes: n.  triangles: (m, 3).  shape: (m, 3, 2) 1/m, see plane_shape_gradients().  moduli: (m, 2) J, mu and
-        lambda times the weights.
+        nodes: n.  triangles: (m, 3).  shape: (m, 3, 2) 1/m, see plane_shape_gradients().  moduli: (m, 3) J, mu,
+        lambda and the modulus of the yarns times the weights.
 
         Raises ValueError if the arrays do not match, because the kernel does not check bounds.
         """
         require_row_count(nodes, "nodes")
         require_indices(triangles, (len(triangles), 3), nodes, "triangles")
         require_shape(shape, (len(triangles), 3, 2), "shape gradients")
-        require_shape(moduli, (len(triangles), 2), "moduli")
+        require_shape(moduli, (len(triangles), 3), "moduli")
         self._library, self._nodes, self._count = library, nodes, len(triangles)
         self._buffers = (
             np.ascontiguousarray(triangles, dtype=np.int32),

@@ -44,8 +44,11 @@ CHAIN = np.array([[0, 4, 8], [4, 8, 10], [1, 5, 11]])
 FABRIC = Fabric(300.0, 0.3)
 
 
-def membrane(model: type[Membrane]) -> Membrane:
-    return model(REST, CURVED, FABRIC)
+WOVEN = Fabric(300.0, 0.3, 0.2)
+
+
+def membrane(model: type[Membrane], fabric: Fabric = FABRIC) -> Membrane:
+    return model(REST, CURVED, fabric, warp=np.tile([0.6, 0.64, 0.48], (len(CURVED), 1)))
 
 
 def fibre_energy(length: float, most: float) -> FibreEnergy:
@@ -58,6 +61,7 @@ def fibre_energy(length: float, most: float) -> FibreEnergy:
 
 THIN: dict[str, Energy] = {
     **{model.name: membrane(model) for model in MEMBRANES},
+    **{f"{model.name}, woven": membrane(model, WOVEN) for model in MEMBRANES},
     "ShellBending, flat": ShellBending(REST * np.array([1.0, 1.0, 0.0]), FLAT, 20.0),
     "ShellBending, curved": ShellBending(REST, CURVED, 20.0),
     "RodBending": RodBending.from_rest_shape(REST, CHAIN, np.array([10.0, 20.0, 30.0])),
@@ -197,6 +201,38 @@ def test_membrane_small_strain_plane_stress(model: type[Membrane]) -> None:
     hooke = stretch / (1 - nu**2) * ((1 - nu) * strain + nu * np.trace(strain) * np.eye(2))
     # Forces at the axes' ends are the stress columns over 0.5 m^2; the next term is quadratic in the strain.
     np.testing.assert_allclose(forces[1:, :2], 0.5 * hooke, atol=10.0 * stretch * 1e-8)
+
+
+@pytest.mark.parametrize("turn", [0.0, 0.4])
+@pytest.mark.parametrize("model", MEMBRANES, ids=lambda one: one.name)
+def test_woven_moduli_by_direction(model: type[Membrane], turn: float) -> None:
+    """Along the yarns a strip has the fabric's modulus, and shear between them a fifth of a film's."""
+    rest, faces = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]), np.array([[0, 1, 2]])
+    axes = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    energy = model(rest, faces, WOVEN, warp=np.array([[*axes[:, 0], 0.7]]))
+
+    def stress(strain: np.ndarray) -> np.ndarray:
+        x = np.column_stack([rest[:, :2] @ (np.eye(2) + axes @ strain @ axes.T), np.zeros(3)])
+        # Forces at the axes' ends are the stress columns over 0.5 m^2.
+        return np.asarray(axes.T @ (2.0 * energy.value_gradient(x)[1][1:, :2].T) @ axes)
+
+    e = 1e-5
+    along, across = (stress(e * np.diag(one)) / e for one in ([1.0, 0.0], [0.0, 1.0]))
+    shear = stress(e * np.array([[0.0, 1.0], [1.0, 0.0]])) / e
+    # A strip contracts until nothing pulls across it. The next terms are of the order of the strain.
+    assert along[0, 0] - along[1, 1] * across[0, 0] / across[1, 1] == pytest.approx(300.0, rel=1e-3)
+    assert shear[0, 1] == pytest.approx(0.2 * 2.0 * FABRIC.mu, rel=1e-3)
+
+
+def test_yarns_stiffen_when_straight() -> None:
+    """Beyond 1.5%, a yarn is eight times as stiff."""
+    rest, faces = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]), np.array([[0, 1, 2]])
+    energy = MEMBRANES[0](rest, faces, WOVEN)
+    pulls = [2.0 * energy.value_gradient(rest * [1.0 + e, 1.0, 1.0])[1][1, 0] for e in (0.0, 0.015, 0.025)]
+    soft = 2.0 * WOVEN.mu + WOVEN.lam
+    assert pulls[1] == pytest.approx(0.015 * (soft + WOVEN.yarn_modulus), rel=1e-9)
+    assert pulls[2] - pulls[1] == pytest.approx(0.01 * (soft + 8.0 * WOVEN.yarn_modulus), rel=1e-9)
+    assert Fabric(300.0, 0.3).yarn_modulus == 0.0
 
 
 @pytest.mark.parametrize("model", ELASTIC_MODELS)

@@ -224,6 +224,21 @@ def folded_sheet(size: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("model", MEMBRANES, ids=lambda one: one.name)
+def test_woven_energy_matches_formulas(model: type) -> None:
+    (rest, faces), (x, _) = folded_sheet(), folded_sheet(0.1)
+    warp, fabric = np.array([0.8, 0.5, 0.1]), Fabric(300.0, 0.3, 0.2)
+    energy = model(rest, faces, fabric, warp=np.tile(warp, (len(faces), 1)))
+
+    def value(y: np.ndarray) -> np.ndarray:
+        film = elastic.membrane_energy(model.name, rest, faces, y, 0.2 * 300.0, 0.3)  # type: ignore[attr-defined]
+        return film + elastic.yarn_energy(rest, faces, y, fabric.yarn_modulus, warp)
+
+    found, slope = energy.value_gradient(x)
+    assert found == pytest.approx(float(value(x)), rel=RELATIVE_TOLERANCE)
+    assert_close(slope.ravel(), elastic.slopes(value, x))
+
+
+@pytest.mark.parametrize("model", MEMBRANES, ids=lambda one: one.name)
 def test_membrane_energy_matches_formulas(model: type) -> None:
     (rest, faces), (x, _) = folded_sheet(), folded_sheet(0.1)
     energy = model(rest, faces, Fabric(300.0, 0.3))

@@ -84,6 +84,9 @@ class StrainRateDamping(Damping):
         if isinstance(energy, Membrane):
             stiffness, fabric = scale * body.stiffness_factor, energy.fabric
             sheet = isotropic_moduli(*self._viscosities(stiffness * fabric.lam, stiffness * fabric.mu), 2)
+            if dials["viscosity_by"] != ViscosityBy.VALUES:
+                # The yarns are along the first two components of the strain.
+                sheet[[0, 1], [0, 1]] += dials["mu_d"] * stiffness * fabric.yarn_modulus
             return Dissipation(
                 SurfaceGreenStrain(energy.shape_gradients, energy.triangles), sheet, energy.weights, count
             )

@@ -54,6 +54,12 @@ class MaterialSettings:
         1.0, "Bending", "Set the bending stiffness relative to a solid sheet or wire of the same thickness",
         min=0.0, max=1e4, soft_min=0.0, soft_max=5.0, section="fabric", affects=AffectedPart.MODEL,
     )  # fmt: skip
+    shear: float = parameter(
+        100.0, "Shear",
+        "Set the shear stiffness relative to a film: woven cloth shears easily between its warp and weft, so that it "
+        "hangs in soft folds",
+        unit="%", min=0.1, max=100.0, soft_min=1.0, soft_max=100.0, section="cloth", affects=AffectedPart.MODEL,
+    )  # fmt: skip
     shrink: float = parameter(
         0.0, "Shrink", "Shorten its modelled lengths to pull it tight; negative values make it slack",
         unit="%", min=-50.0, max=50.0, soft_min=-10.0, soft_max=10.0, section="fabric", affects=AffectedPart.MODEL,

@@ -191,6 +191,24 @@ def membrane_energy(
     return total
 
 
+def yarn_energy(rest: np.ndarray, faces: np.ndarray, x: np.ndarray, modulus: float, warp: np.ndarray) -> np.ndarray:
+    """Return the energy (6.15c) in J of yarns along warp (3,), projected to each triangle, and across it."""
+    total = np.array(0.0)
+    for face in faces:
+        a, b = rest[face[1:]] - rest[face[0]]
+        normal = np.cross(a, b)
+        area = np.sqrt(normal @ normal) / 2
+        first = warp - (warp @ normal) * normal / (normal @ normal)
+        for way in (first, np.cross(normal, first)):
+            # The way as a combination of two sides is the same combination after the motion.
+            parts = np.linalg.lstsq(np.column_stack([a, b]), way / np.sqrt(way @ way), rcond=None)[0]
+            moved = parts[0] * (x[face[1]] - x[face[0]]) + parts[1] * (x[face[2]] - x[face[0]])
+            e = np.sqrt((moved * moved).sum()) - 1
+            beyond = e - 0.015 if e.real > 0.015 else 0.0
+            total = total + area * modulus / 2 * (e**2 + 7 * beyond**2)
+    return total
+
+
 def hinge_angle(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> float:
     """Return the angle between the triangles a b c and b a d, positive where the normals diverge."""
     n, m = np.cross(b - a, c - a), np.cross(a - b, d - b)
