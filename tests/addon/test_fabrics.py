@@ -46,6 +46,7 @@ def test_fabric_by_name_and_size(load: Load, name: str, size: float, fabric: str
     settings = obj.dampsim
     assert 1e-3 * settings.density * settings.thickness == pytest.approx(values.area_density, rel=0.01)
     assert settings.stiffness * settings.thickness == pytest.approx(values.stretch, rel=0.01)
+    assert settings.shear == pytest.approx(values.shear)
     assert settings.air == 1.0
 
 
@@ -70,7 +71,7 @@ def test_cloth_of_older_files_keeps_values(load: Load) -> None:
     group.stiffness, group.thickness = 4900.0, 1.0
     assert group.air == 0.0
     found = load("dampsim_addon.model.properties").read_settings(bpy.context.object)
-    assert (found.density, found.bending, found.stiffness) == (1000.0, 1.0, 4900.0)
+    assert (found.density, found.bending, found.stiffness, found.shear) == (1000.0, 1.0, 4900.0, 100.0)
 
 
 @pytest.mark.parametrize(("opening", "kind"), [(0.05, "SOLID"), (0.10, "SOLID"), (0.18, "CLOTH")])
