@@ -11,6 +11,7 @@ from dampsim.core.bodies.cloth import ClothKind
 from dampsim.core.geometry.mesh.grain import warp_directions
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.materials import Corotational
+from hanging_bodies import flag, run_release
 from shapes import sheet
 
 
@@ -94,3 +95,11 @@ def test_sheet_shears_easily_along_quads(detail: int) -> None:
     # Triangles at the border of the coarser sheet take the grain of a neighbour, and no more.
     assert energy(20.0, 0.0) / energy(100.0, 0.0) == pytest.approx(0.2, rel=0.01)
     assert energy(20.0, 0.25 * np.pi) / energy(100.0, 0.25 * np.pi) > 1.0
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("settle", [12.0, pytest.param(24.0, marks=pytest.mark.slow)])
+def test_settle_of_woven_flag(settle: float) -> None:
+    """A released flag rests within 10% of Settle, as without yarns: 11.7 frames for 12."""
+    body = flag(9, settle=settle, bounce=0.0, shear=25.0)
+    assert run_release(body, 5.0, 24.0, int(3 * settle)).settle_frames == pytest.approx(settle, rel=0.1)
