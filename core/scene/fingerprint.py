@@ -16,7 +16,7 @@ from .parameters import PARAMETERS, AffectedPart, FrontDirection, StiffnessBy
 from .scene import Scene
 
 # Increased whenever the same inputs give different frames than before.
-RESULTS_VERSION = 6
+RESULTS_VERSION = 7
 
 # Labels in older caches, and their current names.
 _FORMER_LABELS = {
