@@ -133,16 +133,26 @@ class Dispatcher:
         return cast("Callable[..., None]", persistent(handler))
 
 
-@contextlib.contextmanager
-def called_before_frames(function: Callable[[int], None]) -> Iterator[None]:
+def called_before_frames(function: Callable[[int], None]) -> contextlib.AbstractContextManager[None]:
     """Context in which a function is called before each frame is evaluated, with its number.
 
     It is called before earlier handlers, as these may change the frame.
     """
+    return _first_frame_handler(lambda scene, *_: function(scene.frame_current))
 
-    def handler(scene: bpy.types.Scene, *args: Any) -> None:
-        function(scene.frame_current)
 
+def shifted_frames(scene: bpy.types.Scene, offset: int) -> contextlib.AbstractContextManager[None]:
+    """Context in which a later frame of a scene is evaluated whenever one is set. offset: frames."""
+
+    def shift(shown: bpy.types.Scene, *_: Any) -> None:
+        if shown == scene:
+            shown.frame_current += offset
+
+    return _first_frame_handler(shift)
+
+
+@contextlib.contextmanager
+def _first_frame_handler(handler: Callable[..., None]) -> Iterator[None]:
     bpy.app.handlers.frame_change_pre.insert(0, handler)
     try:
         yield

@@ -18,6 +18,8 @@ import bpy
 
 SHOTS = Path(os.environ["DAMPSIM_SHOTS"]).resolve()
 PACKAGE = "bl_ext.user_default.dampsim"
+# Factor by which everything may take longer than on an idle machine.
+_PATIENCE = 3.0
 
 
 def shell(*command: str) -> None:
@@ -169,6 +171,8 @@ def point_at_viewport() -> None:
 
 
 def wait_until(condition: object, seconds: float, event: str) -> Iterator[float]:
+    """Wait for a condition. seconds: that it takes at most on an idle machine."""
+    seconds *= _PATIENCE
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

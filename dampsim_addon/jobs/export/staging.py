@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import bpy
 
 from ....core import SceneError
 from ...blender.animation import channelbags
 from ...blender.modifiers import DEFORMING
+from ...session import shifted_frames
 
 
 def with_rig_and_parents(obj: bpy.types.Object) -> Iterator[bpy.types.Object]:
@@ -83,17 +83,11 @@ def time_from_zero(scene: bpy.types.Scene) -> Iterator[None]:
     frame and write its number as the time; a handler changes the frame between the two.
     """
     first, last = scene.frame_start, scene.frame_end
-
-    def shift(shown: bpy.types.Scene, *_: Any) -> None:
-        if shown == scene:
-            shown.frame_current += first
-
     scene.frame_start, scene.frame_end = 0, last - first
-    bpy.app.handlers.frame_change_pre.insert(0, shift)
     try:
-        yield
+        with shifted_frames(scene, first):
+            yield
     finally:
-        bpy.app.handlers.frame_change_pre.remove(shift)
         scene.frame_end, scene.frame_start = last, first
 
 
