@@ -78,7 +78,7 @@ class PushOut:
         self._system, self._free = system, free
 
     def __call__(self, state: CollisionState, x: Array, max_depth: float, is_allowed: Callable[[Array], bool]) -> Array:
-        """Return positions (n, 3) m whose overlaps are no deeper than max_depth, or at most half as deep as those of x.
+        """Return positions (n, 3) m whose overlaps are no deeper than max_depth, or 0.7 times as deep as those of x.
 
         x itself is returned if nothing is deeper, or if no allowed shape is found. max_depth: relative to the smaller
         surface's size.  is_allowed: whether a shape may be returned.
