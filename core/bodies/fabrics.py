@@ -66,20 +66,20 @@ def _rounded(value: float) -> float:
 
 FABRICS: dict[str, FabricPreset] = {
     "Silk": FabricPreset(
-        "veils, scarves, small things", 300.0, 0.06, 8e-7, 49, shear=_WOVEN_SHEAR, words=("silk", "veil", "scarf")
+        "veils, scarves, small things", 300.0, 0.06, 1.6e-6, 52, shear=_WOVEN_SHEAR, words=("silk", "veil", "scarf")
     ),
     "Satin": FabricPreset(
-        "dresses, linings", 800.0, 0.10, 3e-6, 57, shear=_WOVEN_SHEAR, words=("satin", "dress", "gown")
+        "dresses, linings", 800.0, 0.10, 6.5e-6, 65, shear=_WOVEN_SHEAR, words=("satin", "dress", "gown")
     ),
     "Cotton": FabricPreset(
-        "shirts, curtains, tablecloths", 1000.0, 0.15, 8e-6, 59, shear=_WOVEN_SHEAR, words=("cotton",)
+        "shirts, curtains, tablecloths", 1000.0, 0.15, 1e-5, 65, shear=_WOVEN_SHEAR, words=("cotton",)
     ),
     "Jersey": FabricPreset("T-shirts, tights", 200.0, 0.19, 1e-5, 56, words=("jersey", "shirt", "sweater")),
     "Wool": FabricPreset(
-        "capes, skirts, coats", 1000.0, 0.25, 1.2e-5, 54, shear=_WOVEN_SHEAR, words=("wool", "cape", "coat", "skirt")
+        "capes, skirts, coats", 1000.0, 0.25, 1.4e-5, 59, shear=_WOVEN_SHEAR, words=("wool", "cape", "coat", "skirt")
     ),
     "Nylon": FabricPreset(
-        "flags, parachutes", 1500.0, 0.12, 5e-6, 64, shear=_WOVEN_SHEAR, words=("nylon", "flag", "parachute")
+        "flags, parachutes", 1500.0, 0.12, 9e-6, 70, shear=_WOVEN_SHEAR, words=("nylon", "flag", "parachute")
     ),
     "Denim": FabricPreset(
         "jeans, aprons", 3000.0, 0.38, 1e-4, 91, shear=_WOVEN_SHEAR, words=("denim", "jeans", "apron")

@@ -84,7 +84,7 @@ def test_drape_of_fabric(name: str) -> None:
     """The drape of the presets. Other folds of the same disc change it by up to 3%, which is the tolerance.
 
     Edges of 10 mm instead of 7 mm give up to 8% more, because they cannot follow the folds as well. On a grid of
-    squares of 7 mm, silk drapes to about 33%, and satin and nylon 8% less.
+    squares of 7 mm, the woven fabrics drape up to 10% less: silk to 43%, nylon to 60%, cotton to 58%.
     """
     body = disc(name)
     assert drape_coefficient(body, draped(body)) == pytest.approx(FABRICS[name].drape, abs=3.0)
@@ -92,4 +92,4 @@ def test_drape_of_fabric(name: str) -> None:
 
 def test_default_fabric_drapes_like_cotton() -> None:
     """Cotton shirting has drape coefficients of 50% to 70%."""
-    assert FABRICS[DEFAULT_FABRIC].drape == 59
+    assert FABRICS[DEFAULT_FABRIC].drape == 65
