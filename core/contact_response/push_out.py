@@ -86,10 +86,16 @@ class PushOut:
         overlaps, deepest = self._movable(state, x)
         if overlaps.deepest <= max_depth:
             return x
+        # The root of an ear belongs inside the head.
+        attached = attached_pairs(state, state.points_at(x), self._free)
+        if attached:
+            overlaps, deepest = self._movable(state, x, attached=attached)
+            if overlaps.deepest <= max_depth:
+                return x
         best, least, y, is_common = x, max(max_depth, _MIN_GAIN * overlaps.deepest), x, None
         for _ in range(_MAX_ROUNDS):
             before, y = overlaps, self._moved(overlaps, y)
-            overlaps, depth = self._movable(state, y, is_common)
+            overlaps, depth = self._movable(state, y, is_common, attached)
             if overlaps.deepest <= least and depth <= deepest and is_allowed(y):
                 best, least = y, overlaps.deepest
             if overlaps.deepest <= _SHALLOW * max_depth:
@@ -97,7 +103,7 @@ class PushOut:
             if overlaps.deepest > _MIN_GAIN * before.deepest:
                 # These ways lead back and forth.
                 is_common = not overlaps.is_common
-                overlaps, _ = self._movable(state, y, is_common)
+                overlaps, _ = self._movable(state, y, is_common, attached)
         return best
 
     @cached_property
@@ -122,12 +128,18 @@ class PushOut:
                 found[part] = cKDTree(system.rest[part][pins]).query(system.rest[part])[0]
         return found
 
-    def _movable(self, state: CollisionState, x: Array, is_common: bool | None = None) -> tuple[Overlaps, float]:
+    def _movable(
+        self,
+        state: CollisionState,
+        x: Array,
+        is_common: bool | None = None,
+        attached: frozenset[tuple[int, int]] = frozenset(),
+    ) -> tuple[Overlaps, float]:
         """Return the overlaps that free nodes can leave without being torn off their pins, and the depth of all.
 
-        The matrix of their rows has the shape (k, f).  is_common: see find_overlaps().
+        The matrix of their rows has the shape (k, f).  is_common, attached: see find_overlaps().
         """
-        found = find_overlaps(state, state.points_at(x), is_common)
+        found = find_overlaps(state, state.points_at(x), is_common, attached)
         rows = (found.rows @ state.model.operator).tocsr()[:, self._free]
         weights = abs(rows)
         total = np.asarray(weights.sum(axis=1)).ravel()
@@ -157,15 +169,42 @@ class PushOut:
         return moved
 
 
-def find_overlaps(state: CollisionState, points: Array, is_common: bool | None = None) -> Overlaps:
+def attached_pairs(state: CollisionState, points: Array, free: Index) -> frozenset[tuple[int, int]]:
+    """Return the pairs of surfaces of which one has pinned points inside the other, before and after the step.
+
+    Such a body is attached there, so its overlaps are no errors. points: (N, 3) m after the step.  free: (f,) nodes.
+    """
+    model = state.model
+    weights = np.asarray(abs(model.operator.tocsc()[:, free]).sum(axis=1)).ravel()
+    is_pinned = (weights == 0.0) & ~model.is_collider[model.owner]
+
+    def is_inside(a: int, b: int) -> bool:
+        surface, pinned = model.surfaces[b], np.flatnonzero(is_pinned & (model.owner == a))
+        if not len(pinned) or not surface.is_closed:
+            return False
+        for places in (state.start, points):
+            other = Triangles(places[model.points_of(b)], surface.triangles, surface.topology)
+            pinned = pinned[points_inside(places[pinned], other)]
+        return len(pinned) > 0
+
+    return frozenset((a, b) for a, b in model.colliding_pairs if is_inside(a, b) or is_inside(b, a))
+
+
+def find_overlaps(
+    state: CollisionState,
+    points: Array,
+    is_common: bool | None = None,
+    attached: frozenset[tuple[int, int]] = frozenset(),
+) -> Overlaps:
     """Return all overlaps of different surfaces at points (N, 3) m, and of surfaces with planes.
 
     is_common: whether all points of a pair leave in a common direction. By default, they take the nearest ways out,
         unless these cancel each other.
+    attached: pairs (a, b) that are left out.
     """
     model, found = state.model, [Overlaps(csr_matrix((0, state.model.point_count)), np.zeros((0, 3)), np.zeros(0))]
     for a, b in model.colliding_pairs:
-        if model.visible_surface[a] == a and model.visible_surface[b] == b:
+        if (a, b) not in attached and model.visible_surface[a] == a and model.visible_surface[b] == b:
             found += _pair_overlaps(state, points, a, b, is_common)
     return Overlaps(
         vstack([one.rows for one in found]).tocsr(),

@@ -123,6 +123,26 @@ def test_body_without_way_out_stays(
     assert moved(step, push, is_allowed) is step.nodes, why
 
 
+@pytest.mark.parametrize("is_attached", [True, False])
+def test_body_attached_in_head_stays(is_attached: bool) -> None:
+    """An ear whose pinned root is inside a turning head keeps its shape.
+
+    A collider that reaches the same pins during the step only is left.
+    """
+    ear = ball("Ear", 0.5, (0.0, 0.0, 0.0))
+    head = ball("Head", 0.4, (0.0, 0.25, 0.4), 1)
+    step = DetectionStep([DetectionSurface(ear), collider_surface(head)])
+    push = push_out(step, [ear], ear.vertices[:, 2] > 0.35)
+    state = step.moment
+    if not is_attached:
+        start = state.start.copy()
+        start[len(ear.vertices) :] += 5.0
+        state = replace(state, start=start)
+    found = push(state, step.nodes, MAX_DEPTH, lambda _: True)
+    assert depth(step, step.nodes) > 0.1
+    assert (found is step.nodes) == is_attached
+
+
 def test_ways_lead_out_of_the_other_surface() -> None:
     """Each overlap ends outside if its point moves along its way."""
     step, _ = pinned_ball_in(collider_surface(ball("Hammer", 0.2, (0.4, 0.0, 0.0), 1)))
