@@ -28,8 +28,8 @@ from ..system.system import System
 _MAX_ROUNDS, _SWEEPS = 6, 60
 # Depth at which the rounds end, relative to the largest allowed one: contacts move the rest out.
 _SHALLOW = 0.2
-# Depth that may remain, relative to that before, if the body cannot leave completely.
-_MIN_GAIN = 0.7
+# Largest depth that may remain, relative to that before, if the body cannot leave completely.
+_MAX_REMAINING_RATIO = 0.7
 # Largest number of overlaps in a round: the deepest ones.
 _MAX_OVERLAPS = 150
 # Points along each edge that are tested, besides its ends.
@@ -38,7 +38,8 @@ _SAMPLES = (0.25, 0.5, 0.75)
 _MIN_MEAN_WAY = 0.5
 # Distance in front of the surface at which they end, in contact distances.
 _MARGIN = 0.25
-# Weight of unpinned nodes below which a part cannot move, and longest way relative to its distance from the pins.
+# Weight of unpinned nodes below which an overlap is left alone, and longest way out relative to its distance from the
+# pins, from which it would be torn off.
 _MIN_FREE_WEIGHT, _MAX_SLOPE = 0.1, 0.7
 # Weight of the masses relative to the springs: small, so that free bodies move as a whole.
 _MASS_WEIGHT = 1e-3
@@ -49,13 +50,13 @@ class Overlaps:
     """Points of one surface that are inside another one.
 
     rows: (k, N) weights of all points, whose sum is the vector from a place on the surface to the point inside.
-    ways: (k, 3) m, change of these vectors that moves the points out.
+    displacements: (k, 3) m, changes of these vectors that move the points out.
     depths: (k,) distances to the surface, relative to the size of the smaller one.
     is_common: whether a pair of surfaces leaves each other in a common direction.
     """
 
     rows: csr_matrix
-    ways: Array
+    displacements: Array
     depths: Array
     is_common: bool = False
 
@@ -78,32 +79,32 @@ class PushOut:
         self._system, self._free = system, free
 
     def __call__(self, state: CollisionState, x: Array, max_depth: float, is_allowed: Callable[[Array], bool]) -> Array:
-        """Return positions (n, 3) m whose overlaps are no deeper than max_depth, or 0.7 times as deep as those of x.
+        """Return positions (n, 3) m whose overlaps are at most max_depth, or 0.7 times as deep as those of x (n, 3) m.
 
         x itself is returned if nothing is deeper, or if no allowed shape is found. max_depth: relative to the smaller
         surface's size.  is_allowed: whether a shape may be returned.
         """
-        overlaps, deepest = self._movable(state, x)
+        overlaps, deepest = self._movable_overlaps(state, x)
         if overlaps.deepest <= max_depth:
             return x
         # The root of an ear belongs inside the head.
         attached = attached_pairs(state, state.points_at(x), self._free)
         if attached:
-            overlaps, deepest = self._movable(state, x, attached=attached)
+            overlaps, deepest = self._movable_overlaps(state, x, attached=attached)
             if overlaps.deepest <= max_depth:
                 return x
-        best, least, y, is_common = x, max(max_depth, _MIN_GAIN * overlaps.deepest), x, None
+        best, least, y, is_common = x, max(max_depth, _MAX_REMAINING_RATIO * overlaps.deepest), x, None
         for _ in range(_MAX_ROUNDS):
-            before, y = overlaps, self._moved(overlaps, y)
-            overlaps, depth = self._movable(state, y, is_common, attached)
+            before, y = overlaps, self._displace(overlaps, y)
+            overlaps, depth = self._movable_overlaps(state, y, is_common, attached)
             if overlaps.deepest <= least and depth <= deepest and is_allowed(y):
                 best, least = y, overlaps.deepest
             if overlaps.deepest <= _SHALLOW * max_depth:
                 break
-            if overlaps.deepest > _MIN_GAIN * before.deepest:
+            if overlaps.deepest > _MAX_REMAINING_RATIO * before.deepest:
                 # These ways lead back and forth.
                 is_common = not overlaps.is_common
-                overlaps, _ = self._movable(state, y, is_common, attached)
+                overlaps, _ = self._movable_overlaps(state, y, is_common, attached)
         return best
 
     @cached_property
@@ -128,7 +129,7 @@ class PushOut:
                 found[part] = cKDTree(system.rest[part][pins]).query(system.rest[part])[0]
         return found
 
-    def _movable(
+    def _movable_overlaps(
         self,
         state: CollisionState,
         x: Array,
@@ -147,16 +148,16 @@ class PushOut:
         distances = self._pin_distances[self._free]
         if np.isfinite(distances).any():
             reach = np.asarray(weights @ np.minimum(distances, 1e9)) / np.maximum(total, 1e-30)
-        is_kept = (total > _MIN_FREE_WEIGHT) & (np.linalg.norm(found.ways, axis=1) <= _MAX_SLOPE * reach)
+        is_kept = (total > _MIN_FREE_WEIGHT) & (np.linalg.norm(found.displacements, axis=1) <= _MAX_SLOPE * reach)
         kept = np.flatnonzero(is_kept)
         if len(kept) > _MAX_OVERLAPS:
             kept = np.sort(kept[np.argsort(-found.depths[kept], kind="stable")[:_MAX_OVERLAPS]])
-        return Overlaps(rows[kept], found.ways[kept], found.depths[kept], found.is_common), found.deepest
+        return Overlaps(rows[kept], found.displacements[kept], found.depths[kept], found.is_common), found.deepest
 
-    def _moved(self, overlaps: Overlaps, x: Array) -> Array:
-        """Return x (n, 3) m moved by the smallest displacement that changes each overlap by at least its way."""
-        lengths = np.linalg.norm(overlaps.ways, axis=1)
-        directions = overlaps.ways / lengths[:, None]
+    def _displace(self, overlaps: Overlaps, x: Array) -> Array:
+        """Return x (n, 3) m moved by the smallest displacement that changes each overlap by at least its own."""
+        lengths = np.linalg.norm(overlaps.displacements, axis=1)
+        directions = overlaps.displacements / lengths[:, None]
         columns = self._solve(np.ascontiguousarray(overlaps.rows.T.toarray()))
         compliance = (overlaps.rows @ columns) * (directions @ directions.T)
         forces = np.zeros(len(lengths))
@@ -208,7 +209,7 @@ def find_overlaps(
             found += _pair_overlaps(state, points, a, b, is_common)
     return Overlaps(
         vstack([one.rows for one in found]).tocsr(),
-        np.concatenate([one.ways for one in found]),
+        np.concatenate([one.displacements for one in found]),
         np.concatenate([one.depths for one in found]),
         any(one.is_common for one in found),
     )

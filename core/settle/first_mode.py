@@ -84,7 +84,11 @@ class FirstModeLaw:
         )
 
     def _initial_force_change(self, time: float | Array, q: float | Array) -> float | Array:
-        """Return 1 - r, with which the first substep ends where (2.9) does: x(h) = 1 - r q/(1 + q)."""
+        """Return 1 - r, with which the first substep ends where (2.9) does: x(h) = 1 - r q/(1 + q).
+
+        time: of the substep, s.  q: ratio of the first mode's stiffness to its inertia.
+        """
+        # Without overshoot, r is 1.
         if not self.has_slack_modes or self.frequency == 0.0:
             return 0.0
         return 1.0 - (1.0 - self.release_response(time)) * (1.0 + q) / q

@@ -63,9 +63,9 @@ _MIN_FINAL_BISECTIONS, _MAX_PART_MOTION = 2, 0.5
 _ROUGH_TOLERANCE_FACTOR = 30.0
 # Largest extent after a violent motion over that at rest, and largest speed over that of animated points.
 _MAX_EXTENT_RATIO, _MAX_IMPACT_SPEED_RATIO = 1.15, 1.25
-# Depth after a crushing step from which bodies are pushed out, relative to the smaller surface's size: 5% are visible.
-# The extent of a pushed body over that at rest, which grows with a dent on one side, and its elastic energy over that
-# before may reach these limits.
+# Depth at the end of a frame from which crushed bodies are pushed out, relative to the smaller surface's size; 5% would
+# be visible. Largest extent of a pushed body over that at rest, which grows where it is dented on one side, and largest
+# elastic energy over that before.
 _MAX_DEPTH, _MAX_PUSHED_RATIO, _MAX_ENERGY_RATIO = 0.03, 1.3, 2.0
 # Fraction of the fastest speed of deformation that a step with an inaccurate result may keep.
 _REMAINING_SPEED = 0.7
@@ -329,7 +329,7 @@ class ExcessiveMotion(Guard):
 
 @dataclass(frozen=True)
 class DeepOverlaps(Guard):
-    """Push bodies out that end a crushing step deep in a collider, or in each other (decision 0102).
+    """Push bodies out that end a frame deep in a collider, or in each other, after being crushed (decision 0102).
 
     Their contacts act in opposite directions there, so the next searches fail as well.
 

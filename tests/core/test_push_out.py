@@ -143,7 +143,7 @@ def test_body_attached_in_head_stays(is_attached: bool) -> None:
     assert (found is step.nodes) == is_attached
 
 
-def test_ways_lead_out_of_the_other_surface() -> None:
+def test_ways_lead_out_of_surface() -> None:
     """Each overlap ends outside if its point moves along its way."""
     step, _ = pinned_ball_in(collider_surface(ball("Hammer", 0.2, (0.4, 0.0, 0.0), 1)))
     points = step.moment.points_at(step.nodes)
@@ -151,7 +151,7 @@ def test_ways_lead_out_of_the_other_surface() -> None:
         overlaps = find_overlaps(step.moment, points, is_common)
         assert overlaps.is_common == is_common
         # The row is the vector from the surface to the point; the way brings it to the outer side.
-        offsets = overlaps.rows @ points + overlaps.ways
+        offsets = overlaps.rows @ points + overlaps.displacements
         assert np.linalg.norm(offsets, axis=1).max() < 0.02
 
 

@@ -55,7 +55,7 @@ class _Joints:
 
     faces: Index
     sides: Index
-    is_flipped: Array
+    is_flipped: Mask
 
     @staticmethod
     def of(triangles: Index, count: int) -> _Joints:
@@ -88,9 +88,9 @@ def _smoothed(own: Array, joints: _Joints, angles: Array) -> Array:
     field = own
     for _ in range(_SWEEPS):
         field = field / np.maximum(np.abs(field), 1e-300)
-        there, here = field[b], field[a]
-        from_b = to_first * np.where(flipped, there.conj(), there)
-        from_a = to_second * np.where(flipped, here.conj(), here)
+        from_b, from_a = (
+            turn * np.where(flipped, field[face].conj(), field[face]) for turn, face in ((to_first, b), (to_second, a))
+        )
         total = own.copy()
         for face, value in ((a, from_b), (b, from_a)):
             total += np.bincount(face, value.real, len(own)) + 1j * np.bincount(face, value.imag, len(own))

@@ -79,8 +79,8 @@ def frame_range(scene: bpy.types.Scene, frames: tuple[int, int]) -> Iterator[Non
 def time_from_zero(scene: bpy.types.Scene) -> Iterator[None]:
     """Context in which frame 0 of the scene is its first frame, so that exporters begin at time 0.
 
-    Players begin there, and would else show the first frame before the motion begins. Blender's exporters set each
-    frame and write its number as the time; a handler changes the frame between the two.
+    Players begin there, and would otherwise show the first frame for a while before the motion begins. Exporters set
+    each frame and write its number as the time; a handler changes the frame that is evaluated in between.
     """
     first, last = scene.frame_start, scene.frame_end
     scene.frame_start, scene.frame_end = 0, last - first
