@@ -94,7 +94,7 @@ class KeptEdges:
     frames: Index
 
     def shortening(self, positions: Array, goal: Array) -> Array:
-        """Return the part (e,) by which positions (f, v, 3) m shorten each edge of a goal, at its worst frame."""
+        """Return the part (e,) by which positions (f, v, 3) m shorten each edge of a goal (f, v, 3) m, at its worst."""
         found = np.zeros(len(self.pairs))
         for frame in self.frames:
             now, wanted = (
@@ -138,7 +138,7 @@ def fit_bones(
     influences: largest number of weights of a vertex that moves; a vertex that more bones carry keeps as many.
     keeps_shares: whether the weights of a bone and its new children together stay the bone's weight, so that the flesh
     follows other poses of the rig as before. Otherwise, only the sum of all weights stays.
-    kept_edges: edges that the bones keep within 1% of their lengths in the goal, if max_bones allow it.
+    kept_edges: edges that the bones shorten by at most 1%, if max_bones and the bound allow it.
     Raises ValueError for max_bones < 1 or influences < 1. progress may raise an exception to stop the search.
     """
     if max_bones < 1 or influences < 1:

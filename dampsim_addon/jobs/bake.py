@@ -213,7 +213,8 @@ def _check_group(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, group:
 def _check_motion(sampler: GroupSampler, group: Group, core_scene: Scene, restart: bool) -> Generator[Step]:
     """Raise DampSimError if the animation at a frame would make the simulation, or the bake after it, fail.
 
-    Reading each frame once finds all that no check above the button can know: Python in drivers, constraints, strips.
+    Reading each frame once finds errors that no check above the button can foresee: of Python in drivers, transform
+    variables, constraints and meta strips. Errors between whole frames are found during the simulation only.
     Without frames to simulate, the bake itself fails at once. restart: whether all are simulated.
     """
     numbers = core_scene.frame_numbers
