@@ -361,8 +361,8 @@ CASES = {
 }
 
 
-# Built with the target that refuses them.
-RIGGED = (
+# Cases that are built with the target that refuses them; the others are tried with several.
+WITH_TARGET = (
     hidden_by_scale,
     flat_rig,
     fading_action,
@@ -386,8 +386,8 @@ RIGGED = (
 @pytest.mark.parametrize(
     ("build", "target"),
     [
-        *((build, "" if build in RIGGED else "BONES") for build in CASES),
-        *((build, "SHAPE_KEYS") for build in CASES if build not in (*RIGGED, moved_by_constraint)),
+        *((build, "" if build in WITH_TARGET else "BONES") for build in CASES),
+        *((build, "SHAPE_KEYS") for build in CASES if build not in (*WITH_TARGET, moved_by_constraint)),
     ],
     ids=lambda one: getattr(one, "__name__", one),
 )
