@@ -119,6 +119,20 @@ def test_vertex_formats_contain_velocities(
     np.testing.assert_allclose(flat.reshape(-1, 3), wanted, atol=1e-4 * np.abs(wanted).max())
 
 
+@pytest.mark.versions
+def test_single_frame_is_exported(load: Load, tmp_path: Path) -> None:
+    """A file with one frame contains that, and not the current one."""
+    scene = new_scene()
+    obj = wobbler(tmp_path / "cache")
+    bake(obj, "SHAPE_KEYS")
+    scene.frame_set(1)
+    files = load("dampsim_addon.jobs.export")
+    built = [one.name for one in files.FORMATS if getattr(bpy.app.build_options, one.name.lower(), True)]
+    results = load("dampsim_addon.api").export([obj], tmp_path / "out", built, frames=(7, 7))
+    assert [(one.format, one.problem, one.part < 1e-4) for one in results] == [(name, "", True) for name in built]
+    assert scene.frame_current == 1
+
+
 def own_vertices(obj: bpy.types.Object, frame: int) -> np.ndarray:
     """Return the evaluated vertices (v, 3) in the object's own space, without subdivision."""
     points = world_vertices(obj, frame)

@@ -13,7 +13,7 @@ import bpy
 import numpy as np
 import pytest
 from gltf_reader import read_mesh
-from scenes import LAST, Y_UP_TO_Z_UP, nearest_vertex_distance, new_scene, size, wobbler, world_vertices
+from scenes import LAST, Y_UP_TO_Z_UP, dump, nearest_vertex_distance, new_scene, size, wobbler, world_vertices
 from test_baking import bake
 from test_bone_bakes import belly
 from test_existing_bones import tail
@@ -26,15 +26,15 @@ VERTEX_FILES = ("ALEMBIC", "USD")
 FPS = 24.0
 
 
-def read_file(path: Path, frames: Sequence[float] = range(LAST)) -> dict[str, np.ndarray]:
+def read_file(path: Path, frames: Sequence[float] = range(LAST), fps: float = FPS) -> dict[str, np.ndarray]:
     """Return the arrays of file_readers.py; of a glTF file only "vertices" and "first_key".
 
-    frames: those of the file, which begins at frame 0.
+    frames: those of the file, which begins at frame 0.  fps: frames per second.
     """
     if path.suffix == ".glb":
         mesh = read_mesh(path)
-        shapes = [mesh.shape_at(frame / FPS) @ Y_UP_TO_Z_UP for frame in frames]
-        return {"vertices": np.array(shapes), "first_key": np.array(mesh.first_key * FPS)}
+        shapes = [mesh.shape_at(frame / fps) @ Y_UP_TO_Z_UP for frame in frames]
+        return {"vertices": np.array(shapes), "first_key": np.array(mesh.first_key * fps)}
     python = ROOT / f".venv-readers-{sys.version_info[0]}.{sys.version_info[1]}/bin/python"
     if not python.exists():
         # The newest Blender has another Python, without the readers.
@@ -42,7 +42,7 @@ def read_file(path: Path, frames: Sequence[float] = range(LAST)) -> dict[str, np
         pytest.skip("the readers of requirements/readers.txt are missing")
     output = path.with_suffix(".npz")
     script = str(ROOT / "tests/addon/file_readers.py")
-    subprocess.run([str(python), script, str(path), str(output), str(FPS), *map(str, frames)], check=True)
+    subprocess.run([str(python), script, str(path), str(output), str(fps), *map(str, frames)], check=True)
     return dict(np.load(output))
 
 
@@ -104,6 +104,26 @@ def test_other_readers_find_bake(
         if one.format in VERTEX_FILES:
             wanted = np.gradient([own_vertices(obj, frame) for frame in range(1, LAST + 1)], 1.0 / FPS, axis=0)
             np.testing.assert_allclose(motion["velocities"], wanted, atol=1e-4 * np.abs(wanted).max())
+
+
+@pytest.mark.versions
+def test_fractional_frame_rate_keeps_seconds(load: Load, tmp_path: Path) -> None:
+    """A file has the seconds of a rate with a base, such as 29.97, and its check reads it at this rate."""
+    scene = new_scene()
+    obj = wobbler(tmp_path / "cache")
+    obj.modifiers.clear()
+    # A base far from 1, as the last of a few frames would hide a wrong rate otherwise.
+    scene.render.fps, scene.render.fps_base = 30, 1.25
+    bake(obj, "SHAPE_KEYS")
+    before = dump()
+    results = load("dampsim_addon.api").export([obj], tmp_path / "out", ["GLTF", "FBX"])
+    assert dump() == before
+    for one in results:
+        assert (one.problem, one.part < 1e-4) == ("", True), one
+        found = read_file(Path(one.path), fps=24.0)["vertices"]
+        for place in range(LAST):
+            played = world_vertices(obj, place + 1)
+            assert distance(found[place], played, one.format == "GLTF") < 1e-5 * size(played), (one.format, place)
 
 
 def test_damaged_file_is_found(load: Load, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import bpy
@@ -12,6 +14,22 @@ from .form import Format, run_exporter, run_importer
 _LABEL = "glTF"
 
 
+@contextlib.contextmanager
+def _true_seconds() -> Iterator[None]:
+    """Context in which Blender's exporter and importer count seconds at the frame rate of the scene in the window.
+
+    They multiply its fps by its base instead of dividing, which is wrong for rates such as 29.97 (30 / 1.001).
+    """
+    render = bpy.context.scene.render
+    base = render.fps_base
+    render.fps_base = 1.0 / base
+    try:
+        yield
+    finally:
+        render.fps_base = base
+
+
+@_true_seconds()
 def _write(path: Path) -> None:
     run_exporter(
         bpy.ops.export_scene.gltf,
@@ -37,6 +55,7 @@ def _write(path: Path) -> None:
     )
 
 
+@_true_seconds()
 def _read(path: Path) -> None:
     run_importer(bpy.ops.import_scene.gltf, path, _LABEL)
 

@@ -80,12 +80,14 @@ def time_from_zero(scene: bpy.types.Scene) -> Iterator[None]:
     """Context in which frame 0 of the scene is its first frame, so that exporters begin at time 0.
 
     Players begin there, and would otherwise show the first frame for a while before the motion begins. Exporters set
-    each frame and write its number as the time; a handler changes the frame that is evaluated in between.
+    each frame and write its number as the time; a handler changes the frame that is evaluated in between. The
+    first frame is set here: a file with a single frame may contain the current one.
     """
     first, last = scene.frame_start, scene.frame_end
     scene.frame_start, scene.frame_end = 0, last - first
     try:
         with shifted_frames(scene, first):
+            scene.frame_set(0)
             yield
     finally:
         scene.frame_end, scene.frame_start = last, first
