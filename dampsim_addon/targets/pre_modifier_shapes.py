@@ -22,6 +22,8 @@ from .target import MotionCheck, WorldShapes
 # Size of the probing offsets, and the error at which the iteration stops, as fractions of the mesh's size.
 _PROBE_STEP = 1e-2
 _CONVERGED_ERROR = 5e-7
+# Error below which the iteration also stops where a correction does not reduce it: modifiers may round that much.
+_ROUNDING_ERROR = 2e-6
 _CORRECTIONS, _JACOBIAN_INTERVAL = 24, 6
 # Most steps with mixing, the number of earlier steps that are mixed, and the error at which it stops.
 _MIXING_STEPS, _MEMORY, _MIXED_ERROR = 48, 10, 5e-5
@@ -125,10 +127,11 @@ def check_invertible(sampler: Sampler, numbers: Sequence[int]) -> Generator[int]
         for done, number in enumerate(numbers, 1):
             sampler.set_frame(number)
             current = _deformed(sampler, probe, still)
-            found = _search(sampler, probe, current + shift, still, is_free)
+            found = _search(sampler, probe, current + shift, still, is_free, _MAX_ERROR)
             is_missed = found.misses_many(_MAX_MISS * nudge) or (done == 1 and not found.has_found)
             if not is_missed and done == 1:
-                is_missed = _search(sampler, probe, current + waves, still, is_free).misses_many(_MAX_MISS * nudge)
+                waving = _search(sampler, probe, current + waves, still, is_free, _MAX_ERROR)
+                is_missed = waving.misses_many(_MAX_MISS * nudge)
             if is_missed:
                 raise _no_shape(sampler)
             yield done
@@ -252,15 +255,21 @@ def _extent(shape: Array) -> float:
 
 
 def _search(
-    sampler: Sampler, probe: _ModifierProbe, goal: Array, start: Array, counted: Mask | slice = slice(None)
+    sampler: Sampler,
+    probe: _ModifierProbe,
+    goal: Array,
+    start: Array,
+    counted: Mask | slice = slice(None),
+    accuracy: float = _CONVERGED_ERROR,
 ) -> _Search:
     """Return the search for the offset (v, 3) whose deformed result is the goal (v, 3), in object space.
 
     Newton iteration with a Jacobian (3, 3) per vertex from finite differences, which is evaluated again every few
     corrections. If it does not converge, Anderson mixing continues from its best offset, as modifiers such as Smooth
     couple the vertices. start: offset of the previous frame.  counted: vertices that have to reach the goal.
+    accuracy: error at which the Newton iteration stops, as a fraction of the size.
     """
-    search = _Search(sampler, probe, goal, counted)
+    search = _Search(sampler, probe, goal, counted, accuracy)
     search.newton(start)
     if not search.has_found:
         search.mix()
@@ -271,10 +280,14 @@ class _Search:
     """Search for the offset (v, 3) whose deformed result is a goal (v, 3). counted: vertices that have to reach it.
 
     best, error: best offset so far, and its largest error.  size: of the goal.  All in units of the object.
+    accuracy: see _search().
     """
 
-    def __init__(self, sampler: Sampler, probe: _ModifierProbe, goal: Array, counted: Mask | slice) -> None:
+    def __init__(
+        self, sampler: Sampler, probe: _ModifierProbe, goal: Array, counted: Mask | slice, accuracy: float
+    ) -> None:
         self._sampler, self._probe, self._goal, self._counted = sampler, probe, goal, counted
+        self._accuracy = accuracy
         self.size = max(_extent(goal), _extent(probe.basis))
         self.best, self.error = np.zeros_like(goal), np.inf
         self._errors = np.full(len(goal), np.inf)[counted]
@@ -292,8 +305,10 @@ class _Search:
         """Correct each vertex by its own Jacobian."""
         offset, inverse = start, None
         for correction in range(_CORRECTIONS):
+            before = self.error
             residual = self._residual(offset)
-            if self.error <= _CONVERGED_ERROR * self.size:
+            is_rounding = before == self.error <= _ROUNDING_ERROR * self.size
+            if is_rounding or self.error <= self._accuracy * self.size:
                 return
             if inverse is None or correction % _JACOBIAN_INTERVAL == 0:
                 inverse = self._inverse(offset, residual)

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import bpy
 import pytest
-from scenes import new_scene, size, wobbler
+from scenes import new_scene, size, wobbler, world_vertices
 from test_bone_bakes import belly, played_error
 from test_existing_bones import CHAIN, tail
 
@@ -414,6 +414,41 @@ def test_refused_before_simulation(
     assert CASES[build] in result.problem
     assert obj.data.shape_keys == keys
     assert not list(tmp_path.rglob("*.npz"))
+
+
+def shaken_by_noise(cache: Path) -> bpy.types.Object:
+    """Return an object whose vertices nodes move by a noise, which rounds more than other modifiers do."""
+    obj = put_at_point(cache)
+    tree = obj.modifiers["Point"].node_group
+    place = next(node for node in tree.nodes if node.bl_idname == "GeometryNodeSetPosition")
+    clock = place.inputs["Position"].links[0].from_node
+    tree.links.remove(place.inputs["Position"].links[0])
+    noise, scale = tree.nodes.new("ShaderNodeTexNoise"), tree.nodes.new("ShaderNodeVectorMath")
+    noise.noise_dimensions, scale.operation, scale.inputs["Scale"].default_value = "4D", "SCALE", 0.1
+    tree.links.new(clock.outputs[0], noise.inputs["W"])
+    tree.links.new(noise.outputs["Color"], scale.inputs[0])
+    tree.links.new(scale.outputs[0], place.inputs["Offset"])
+    return obj
+
+
+def test_noise_takes_few_evaluations(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check ends once a shape is near enough, and the bake where corrections only round."""
+    module, frames = load("dampsim_addon.targets.pre_modifier_shapes"), 4
+    evaluate, count = module._deformed, 0
+
+    def counted(*arguments: object) -> object:
+        nonlocal count
+        count += 1
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(module, "_deformed", counted)
+    new_scene(frames)
+    obj = shaken_by_noise(tmp_path)
+    obj.dampsim.target = "SHAPE_KEYS"
+    (result,) = load("dampsim_addon.api").bake([obj], restart=True)
+    assert (result.problem, result.error < 1e-5 * size(world_vertices(obj, 1))) == ("", True)
+    # 25 corrections and five Jacobians, for the bake and for the check, would be 80 evaluations of each frame.
+    assert count < 45 * frames
 
 
 @pytest.mark.parametrize("build", [belly, tail], ids=lambda one: one.__name__)
