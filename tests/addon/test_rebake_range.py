@@ -167,7 +167,7 @@ def test_first_bake_ends_with_preview_range(load: Load, tmp_path: Path) -> None:
 def test_impossible_range_is_refused(load: Load, tmp_path: Path) -> None:
     obj = baked_wobbler(tmp_path)
     before = shapes(obj)
-    with pytest.raises(RuntimeError, match="too few for blends over 4 frames"):
+    with pytest.raises(RuntimeError, match=r"^Error: Wobbler: frames 10 to 12 are too few for blends over 4 frames"):
         bpy.ops.dampsim.rebake_range(first=10, last=12)
     obj.dampsim.resolution = 200
     with pytest.raises(RuntimeError, match="not the mesh, Resolution or Kind"):

@@ -13,6 +13,7 @@ from ....core import SceneError
 from ...blender.bone_bakes import rig_of
 from ...blender.dampsim_names import bake_mark
 from ...blender.dependencies import is_local
+from ...blender.operator_calls import pass_error
 from ...jobs import bake as job
 from ...model.cache_status import known_status
 from ...model.groups import group_of, groups_of, preview_range
@@ -156,7 +157,10 @@ class DAMPSIM_OT_rebake_range(Operator):
         chosen = {"which": which, "rebake": True, "frame": self.first, "last": self.last}
         # After the dialog, the bake shows its progress; a script waits for it.
         place = "INVOKE_DEFAULT" if self.options.is_invoke else "EXEC_DEFAULT"
-        return set(bpy.ops.dampsim.bake(place, **chosen)) & {"FINISHED", "CANCELLED"} or {"FINISHED"}
+        problem = pass_error(bpy.ops.dampsim.bake, place, **chosen)
+        if problem:
+            report(self, {"ERROR"}, problem)
+        return {"CANCELLED"} if problem else {"FINISHED"}
 
 
 def baked_objects(context: Context) -> list[bpy.types.Object]:
