@@ -41,7 +41,7 @@ from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
 from .shape_limit import carried_state, overstretched_regions, restarted_history
-from .step_policy import Minimiser, SpentWork, StepPolicy
+from .step_policy import DeepOverlaps, Minimiser, SpentWork, StepPolicy
 from .violence import Violence
 
 # Number of bits of the inertia that identify a factorisation.
@@ -100,7 +100,9 @@ class Stepper:
         self.size = min((block.size for block in system.blocks if block.size > 0.0), default=1.0)
         # Nets use Newton's method.
         spent_work = SpentWork.of_solids() if minimiser is minimise_lbfgs else SpentWork()
-        self.policy = StepPolicy(spent_work=spent_work)
+        is_solid = all(block.is_solid for block in system.blocks)
+        deep_overlaps = DeepOverlaps.of_solids() if is_solid else DeepOverlaps()
+        self.policy = StepPolicy(spent_work=spent_work, deep_overlaps=deep_overlaps)
         self.free = np.flatnonzero(~system.is_fixed)
         self.dof = (3 * self.free[:, None] + np.arange(3)).ravel()
         self.free_index = np.full(len(system.rest), -1)

@@ -66,7 +66,9 @@ _MAX_EXTENT_RATIO, _MAX_IMPACT_SPEED_RATIO = 1.15, 1.25
 # Depth at the end of a frame from which crushed bodies are pushed out, relative to the smaller surface's size; 5% would
 # be visible. Largest extent of a pushed body over that at rest, which grows where it is dented on one side, and largest
 # elastic energy over that before.
-_MAX_DEPTH, _MAX_PUSHED_RATIO, _MAX_ENERGY_RATIO = 0.03, 1.3, 2.0
+_MAX_DEPTH, _MAX_PUSHED_RATIO = 0.03, 1.3
+# The latter for solids, and for other kinds, which turn a little stretch into a high speed.
+_MAX_SOLID_ENERGY_RATIO, _MAX_ENERGY_RATIO = 2.0, 1.1
 # Fraction of the fastest speed of deformation that a step with an inaccurate result may keep.
 _REMAINING_SPEED = 0.7
 
@@ -342,6 +344,11 @@ class DeepOverlaps(Guard):
     max_depth: float = _MAX_DEPTH
     max_ratio: float = _MAX_PUSHED_RATIO
     max_energy_ratio: float = _MAX_ENERGY_RATIO
+
+    @staticmethod
+    def of_solids() -> DeepOverlaps:
+        """Return the guard of systems of solids."""
+        return DeepOverlaps(max_energy_ratio=_MAX_SOLID_ENERGY_RATIO)
 
     @staticmethod
     def impact_energy(system: System, inputs: Inputs, h: float) -> float:
