@@ -124,8 +124,9 @@ def node_inputs(modifier: Any) -> list[Any]:
     inputs = getattr(getattr(modifier, "properties", None), "inputs", None)
     if inputs is None:
         return [modifier[name] for name in modifier.keys()]  # noqa: SIM118 (a modifier is no mapping)
-    values = [getattr(inputs, prop.identifier) for prop in inputs.bl_rna.properties]
-    return [getattr(value, name, value) for value in values for name in ("value", "attribute_name")]
+    sockets = [getattr(inputs, one.identifier) for one in inputs.bl_rna.properties if one.identifier != "rna_type"]
+    # Sockets of geometry have no value.
+    return [getattr(socket, name, None) for socket in sockets for name in ("value", "attribute_name")]
 
 
 def convert_deforming_parent(obj: bpy.types.Object) -> None:
