@@ -22,8 +22,8 @@ class Coefficients:
         its mass.
     first_mode_stiffness_ratio: q = h s lambda_1, the ratio of the first mode's stiffness to its inertia.
     initial_force_change: change of the elastic force assumed before the first substep, as a fraction of the unbalanced
-        force; under the first law, the part of that force which does not act. With it the body is at rest at the start
-        of that substep, not half a substep earlier.
+        force; under the first law, the part of that force which does not act. With it, a release begins at the start
+        of that substep; without it, half a substep earlier.
     decay_rate: of the deformation, 1/s; 0 where the law does not define it.
     follow_through_offset: added to the body's Follow-through, in parts with one of their own.
     is_waveform: whether all modes follow the waveform law, which needs a history of the force and the deformation

@@ -36,7 +36,7 @@ _NUDGE = 1e-2
 # Change of a scale from which another frame counts as more critical.
 _MIN_CHANGE = 1e-4
 # Error of a vertex in a check that counts as missed, as a fraction of that distance, and the largest accepted fraction
-# of such vertices. A few are where a modifier folds the mesh, to which the simulation need not go.
+# of such vertices. Where a modifier folds the mesh, a few miss, but the simulation need not move them there.
 _MAX_MISS, _MANY = 0.5, 0.1
 
 

@@ -83,7 +83,7 @@ def test_landing_keeps_edges(load: Load, tmp_path: Path, target: str) -> None:
 
 @pytest.mark.slow
 def test_bones_keep_blended_edges(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fit keeps all edges in a blend and 3 frames beside it, and each bone has keyframes there."""
+    """The fit keeps all edges in a blend, and 3 frames before and after it. Each bone has keyframes there."""
     obj, bones = hanging_sheet(tmp_path, "BONES"), load("dampsim_addon.targets.bones")
     fit, kept = bones.fit_bones, []
 
