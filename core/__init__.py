@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from .geometry.mesh.surface import Surface
     from .measure.curve import SettleCurve, simulation_curve
     from .scene.body import Body
-    from .scene.collider import Collider
-    from .scene.link import Anchor, Link, LinkPoint
     from .scene.muscles import Controller, Muscle, MuscleOverride, Sensor, SensorInputs, SensorType
     from .scene.parameters.choices import (
         Accuracy,
@@ -56,7 +54,7 @@ if TYPE_CHECKING:
     from .scene.parameters.parameter import Parameter
     from .scene.parameters.settings import PARAMETERS, Settings
     from .scene.sample import BodySample, ColliderSample, SceneSample
-    from .scene.scene import Scene
+    from .scene.scene import Anchor, Collider, Link, LinkPoint, Scene
     from .simulation.bake import Progress, bake
     from .simulation.simulation import Simulation
 
@@ -77,8 +75,6 @@ _EXPORTS = {
     "geometry.mesh.surface": ("Surface",),
     "measure.curve": ("SettleCurve", "simulation_curve"),
     "scene.body": ("Body",),
-    "scene.collider": ("Collider",),
-    "scene.link": ("Anchor", "Link", "LinkPoint"),
     "scene.muscles": ("Controller", "Muscle", "MuscleOverride", "Sensor", "SensorInputs", "SensorType"),
     "scene.parameters.choices": (
         "Accuracy", "BounceBy", "DampingBy", "ExitDirection", "FibreDirection", "FrontDirection", "ReferenceChoice",
@@ -88,7 +84,7 @@ _EXPORTS = {
     "scene.parameters.parameter": ("Parameter",),
     "scene.parameters.settings": ("PARAMETERS", "Settings"),
     "scene.sample": ("BodySample", "ColliderSample", "SceneSample"),
-    "scene.scene": ("Scene",),
+    "scene.scene": ("Anchor", "Collider", "Link", "LinkPoint", "Scene"),
     "simulation.bake": ("Progress", "bake"),
     "simulation.simulation": ("Simulation",),
 }  # fmt: skip

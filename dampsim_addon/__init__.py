@@ -8,10 +8,9 @@ from .live import background_render, main_thread
 from .live import handlers as live_handlers
 from .model import (
     cache_status,
-    contact_properties,
     muscle_properties,
     object_index,
-    part_properties,
+    parameter_properties,
     presets,
     properties,
     registry,
@@ -21,8 +20,8 @@ from .scene_reader import isolation
 from .session import Dispatcher
 from .status import bake_changes, followed_names, model_errors, pieces
 from .ui import panels
-from .ui.add import add_operators, curve_operators, fabric_operators, hair_operators, sample_operators
-from .ui.bake import influence_operators, issue_list, map_operators
+from .ui.add import add_operators, hair_operators
+from .ui.bake import influence_operators, issue_list
 from .ui.bake import operators as bake_operators
 from .ui.common import manual
 from .ui.compare import operators as ghost_operators
@@ -51,12 +50,11 @@ SUBSCRIBERS = (
 )  # fmt: skip
 DISPATCHER = Dispatcher(*(module.SUBSCRIBER for module in SUBSCRIBERS))
 MODULES = (
-    DISPATCHER, translations, contact_properties, muscle_properties, part_properties, properties, live,
-    object_operators, setup_operators, add_operators, curve_operators, hair_operators, fabric_operators,
-    sample_operators, weave_operators, pin_operators, part_operators, part_panel, plastic_panel, fibre_panel,
-    muscle_operators, walk_operators, muscle_panel, bake_operators, export_operators, ghost_operators, group_operators,
-    link_operators, link_panel, contact_operators, influence_operators, issue_list, map_operators, presets,
-    idle_resimulation, panels, overlay, manual, cli,
+    DISPATCHER, translations, parameter_properties, muscle_properties, properties, live, object_operators,
+    setup_operators, add_operators, hair_operators, weave_operators, pin_operators, part_operators, part_panel,
+    plastic_panel, fibre_panel, muscle_operators, walk_operators, muscle_panel, bake_operators, export_operators,
+    ghost_operators, group_operators, link_operators, link_panel, contact_operators, influence_operators, issue_list,
+    presets, idle_resimulation, panels, overlay, manual, cli,
 )  # fmt: skip
 
 

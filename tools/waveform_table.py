@@ -16,7 +16,7 @@ import test_sleep as sleep
 import test_waveform as waveform
 from builders import DOWN, bar, gridded_box, scene
 from dampsim.core.geometry.mesh.surface import Surface
-from dampsim.core.measure.diagnostics import angular_momentum
+from dampsim.core.measure.release import angular_momentum
 from dampsim.core.scene.parameters import TOLERANCES
 from dampsim.core.simulation.simulation import Simulation
 

@@ -17,12 +17,12 @@ from ..base.errors import MeshError, WrongKindError
 from ..geometry.collision.proximity import Triangles, nearest_triangles
 from ..geometry.mesh.decimation import decimate
 from ..geometry.mesh.grain import warp_directions
-from ..geometry.mesh.orientation import orient_outward
 from ..geometry.mesh.surface import (
     check_surface,
     count_open_edges,
     is_shell,
     mean_thickness,
+    orient_outward,
     triangle_areas,
     weld_vertices,
 )
@@ -33,7 +33,7 @@ from ..materials.strain_energy import StrainEnergy
 from ..scene.body import HARD_PIN_WEIGHT, Body
 from ..scene.parameters import Settings
 from ..system.discretization import BodyDiscretization
-from ..system.plastic import PlasticTerm
+from ..system.material_terms import PlasticTerm
 from ..system.term import AirPressure, ForceTerm, Potential
 from .kind import BASE_YOUNG, BodyKind
 from .model import Model

@@ -15,7 +15,7 @@ from ..materials.fibres import FibreEnergy, contraction_coefficients
 from ..materials.strains import shape_gradients
 from ..scene.body import Body
 from ..scene.parameters import FibreDirection, Settings
-from ..system.fibres import FibreTerm
+from ..system.material_terms import FibreTerm
 
 # Smallest strength of a fibre; weaker ones have no visible effect.
 _MIN_STRENGTH = 1e-3

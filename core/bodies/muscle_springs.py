@@ -11,8 +11,7 @@ from ..geometry.mesh.surface import weld_vertices
 from ..materials.assembly import element_edges
 from ..materials.springs import spring_energy
 from ..scene.body import Body
-from ..system.spring_dampers import SpringDampers
-from ..system.switched_springs import SwitchedSprings
+from ..system.switched_springs import SpringDampers, SwitchedSprings
 
 # Cosine of the largest angle between a spring in the volume and the muscle edge that it runs along: 45 degrees.
 _MIN_COSINE = 0.7071

@@ -17,7 +17,7 @@ from ..materials.tetrahedra import lumped_mass, tet_volumes
 from ..scene.body import Body
 from ..scene.parameters import Settings, ViscosityBy
 from ..system.discretization import BodyDiscretization
-from ..system.plastic import PlasticTerm
+from ..system.material_terms import PlasticTerm
 from ..system.term import pin_springs
 from .fibres import fibre_terms
 from .kind import BASE_YOUNG, BodyKind

@@ -15,7 +15,7 @@ from ..materials.springs import spring_energy
 from ..scene.body import Body
 from ..scene.parameters import Settings, Struts
 from ..system.discretization import BodyDiscretization
-from ..system.plastic import PlasticTerm
+from ..system.material_terms import PlasticTerm
 from ..system.term import Potential, pin_springs
 from .kind import BASE_YOUNG, BodyKind
 from .model import Model

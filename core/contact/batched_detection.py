@@ -14,10 +14,10 @@ from ..base.arrays import Array, Index, Mask
 from ..geometry.collision.pair_rules import has_opposing_face
 from ..geometry.collision.proximity import Triangles, nearest_triangles_among, side_of_surface
 from .collision_state import CollisionState
+from .collision_surface import DirectedPair, SurfaceBatch
 from .collisions import MAX_START_DEPTH, SEARCH_FACTOR, TUNNELLING_DEPTH, Collisions, relative_motion
 from .contact_history import POINT, ContactHistory
 from .contact_model import ContactModel
-from .surface_batch import DirectedPair, SurfaceBatch
 
 # For surfaces with more triangles, or pairs with more candidates than this, the overhead does not dominate.
 _MAX_TRIANGLES, _MAX_CANDIDATES = 1_000, 6_000

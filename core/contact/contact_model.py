@@ -9,9 +9,8 @@ import numpy as np
 from scipy.sparse import block_diag, coo_matrix, csr_matrix
 
 from ..base.arrays import Array, Index, Mask
-from .collision_surface import CollisionSurface
+from .collision_surface import CollisionSurface, DirectedPair, SurfaceBatch
 from .contact_history import EDGE
-from .surface_batch import DirectedPair, SurfaceBatch
 
 # Edges at a vertex count as coplanar if they leave a plane by less than this fraction of the others.
 _FLAT = 0.2

@@ -12,8 +12,7 @@ from ..base.arrays import Array
 from ..contact.collision_state import CollisionState
 from ..contact.contact_history import ContactHistory
 from ..contact.intersections import SurfacePair, needs_exact_check, new_intersections
-from ..contact.penalty_and_friction import ContactPotential, ContactSet
-from ..contact.penalty_scaling import TOLERATED_DEPTH
+from ..contact.penalty_and_friction import TOLERATED_DEPTH, ContactPotential, ContactSet
 from ..settle.step_report import Guard, Verdict
 
 # Gap tolerances for a missing contact and for a changed one, in contact distances.

@@ -15,8 +15,7 @@ from ..contact.collision_state import CollisionState
 from ..contact.contact_history import ContactHistory, Impact, SupportModes
 from ..contact.contact_hysteresis import keep_alternating_contacts, keep_corner_contacts, keep_thread_contacts
 from ..contact.intersections import exactly_checked_pairs
-from ..contact.penalty_and_friction import ContactPotential, ContactSet
-from ..contact.penalty_scaling import PenaltyScaling
+from ..contact.penalty_and_friction import ContactPotential, ContactSet, PenaltyScaling
 from ..objective.contact_problem import ContactProblem
 from ..objective.plastic_update import has_plastic_flow
 from ..objective.rigid_part import centre_of_mass_velocity, conserve_momentum, floating_clusters

@@ -10,7 +10,9 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,11 +26,95 @@ from ..base.errors import CacheError, StaleCacheError
 from ..base.untrusted_files import is_link, open_new_file, open_regular_file, require_unlinked_folder
 from ..system.state import State
 from .arrays_file import ArraysFile, pack_arrays
-from .background_writer import BackgroundWriter
 from .frame import Frame
 from .header import Header, read_header
 from .history_arrays import history_arrays, history_from_arrays
-from .lock import LockBusy, file_lock
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+
+class LockBusy(Exception):  # noqa: N818 (not an error: the answer to a question)
+    """Another process, or another part of this process, holds the lock."""
+
+
+@contextlib.contextmanager
+def file_lock(path: Path) -> Iterator[None]:
+    """Hold the lock of a file. Raises LockBusy immediately if it is taken.
+
+    Without support for locks (some network drives), or if the file cannot be created, no lock is held.
+    """
+    try:
+        # O_NOFOLLOW: a symbolic link would create a file elsewhere.
+        file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    except OSError:
+        # The next write reports the reason.
+        yield
+        return
+    try:
+        _acquire(file, path)
+        try:
+            yield
+        finally:
+            # Unlink while the lock is held, so that no other process locks a deleted file.
+            with contextlib.suppress(OSError):
+                path.unlink()
+    finally:
+        os.close(file)
+        # Windows cannot remove an open file.
+        if sys.platform == "win32":
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _acquire(file: int, path: Path) -> None:
+    try:
+        if sys.platform == "win32":
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The previous holder may have removed the file between open and flock.
+            if path.stat().st_ino != os.fstat(file).st_ino:
+                raise LockBusy
+    except (BlockingIOError, PermissionError):
+        raise LockBusy from None
+    except FileNotFoundError:
+        raise LockBusy from None
+    except OSError:
+        return
+
+
+class BackgroundWriter:
+    """Background thread that runs one task at a time. An exception of a task is raised by the next wait.
+
+    The thread is reused, since starting one costs 5% of the time of a small body's frame. A task that was started is
+    completed even if the interpreter exits.
+    """
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, "DampSim frame")
+        self._pending: Future[None] | None = None
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Start a task after the previous one is done. If that failed, raise its exception instead."""
+        self.wait()
+        self._pending = self._pool.submit(work)
+
+    def wait(self) -> None:
+        """Wait for the current task, and raise its exception, once."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.result()
+
+    def close(self) -> None:
+        """Wait for the current task and stop the thread."""
+        try:
+            self.wait()
+        finally:
+            self._pool.shutdown()
+
 
 _HEADER, _LOCK = "header.json", "lock"
 _FRAME = re.compile(r"frame_(-?[0-9]{5,10})\.frame")

@@ -28,8 +28,7 @@ from ..simulation.contact_setup import front_axis
 from ..simulation.muscle_control import step_muscle_switches
 from ..simulation.simulation import Simulation
 from ..solvers.factorisation import Solve, factorise
-from ..system.spring_dampers import SpringDampers
-from ..system.switched_springs import SwitchedSprings
+from ..system.switched_springs import SpringDampers, SwitchedSprings
 from ..system.term import ForceTerm, Potential
 
 # Smallest number of substeps of a frame: contacts act between them.

@@ -15,8 +15,7 @@ from ..settle.substeps import SettleLaw
 from ..simulation.sampling import collider_digest_name
 from ..simulation.simulation import Simulation
 from .contact_results import VISIBLE_PENETRATION, partners_in_contact
-from .diagnostics import rest_time
-from .release import ReleaseResult
+from .release import ReleaseResult, rest_time
 
 # Minimum number of frames without input after the stop.
 _MIN_TAIL_FRAMES = 3

@@ -1,4 +1,4 @@
-"""Release test: deflect a body along its first mode, release it, and measure how it comes to rest."""
+"""Release test: deflect a body along its first mode, release it, and measure energies, momenta and the time to rest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..materials import DeadLoad
 from ..settle.controls import Controls
 from ..settle.geometric_stiffness import slack_eigenvalue_limit
 from ..settle.substeps import Substeps, choose_substeps
-from ..settle.waveform import settle_law
+from ..settle.waveform import REST_FRACTION, settle_law
 from ..solvers import modes
 from ..solvers.objective import Outcome
 from ..steppers.implicit import Stepper
@@ -27,7 +27,6 @@ from ..system.state import State
 from ..system.system import System
 from ..system.term import Potential, StiffnessScaling
 from ..system.weave_term import has_weave
-from .diagnostics import count_swings, largest_distance, rest_time
 
 # Regions with an initial deflection below this fraction of the largest one are not measured.
 _MIN_DEFLECTION = 1e-3
@@ -217,3 +216,58 @@ def measure_release(
         except StopIteration as end:
             result: ReleaseResult = end.value[0]
             return replace(result, lead=settle_law(settle, substeps.overshoot, 1.0).time_to_peak)
+
+
+@dataclass(frozen=True)
+class Energies:
+    """Energies in J. gravity: potential energy, zero at the origin."""
+
+    kinetic: float
+    elastic: float
+    gravity: float
+
+
+def energies(system: System, state: State) -> Energies:
+    """Return the energies of a system in a state."""
+    elastic = system.elastic_energy(state.positions)
+    kinetic = 0.5 * float(system.mass @ (state.velocities**2).sum(axis=1))
+    return Energies(kinetic, float(elastic), -float(system.mass @ state.positions @ system.gravity))
+
+
+def linear_momentum(system: System, state: State) -> Array:
+    """Return the linear momentum (3,) in kg m/s."""
+    return np.asarray(system.mass @ state.velocities)
+
+
+def angular_momentum(system: System, state: State) -> Array:
+    """Return the angular momentum (3,) about the centre of mass in kg m^2/s."""
+    centre = system.mass @ state.positions / system.mass.sum()
+    return np.asarray(system.mass @ np.cross(state.positions - centre, state.velocities))
+
+
+def rest_time(deformation: Array, spacing: float) -> float:
+    """Return the time after which the deformation stays within REST_FRACTION of its start.
+
+    deformation: (k,), nonnegative, at times 0, spacing, 2 spacing, …; interpolated linearly.
+    Infinite if it is not at rest in the end.
+    """
+    limit = REST_FRACTION * float(deformation[0])
+    above = np.flatnonzero(deformation > limit)
+    if len(above) == 0:
+        return 0.0
+    k = int(above[-1])
+    if k + 1 == len(deformation):
+        return float("inf")
+    return spacing * (k + float((deformation[k] - limit) / (deformation[k] - deformation[k + 1])))
+
+
+def count_swings(signed: Array) -> int:
+    """Return how often a signed deformation (k,) passes rest by more than REST_FRACTION of its start."""
+    relative = signed / signed[0]
+    clear = relative[np.abs(relative) > REST_FRACTION]
+    return int((np.sign(clear[1:]) != np.sign(clear[:-1])).sum())
+
+
+def largest_distance(positions: Array, reference: Array) -> float:
+    """Return [You]'s d2: the largest distance in m of a node from its reference; both (n, 3)."""
+    return float(np.linalg.norm(positions - reference, axis=1).max())

@@ -11,7 +11,7 @@ from ..base.arrays import Array
 from ..materials.plastic_flow import YieldSurface
 from ..system.discretization import BodyDiscretization
 from ..system.history import BlockHistory, History
-from ..system.plastic import PlasticTerm
+from ..system.material_terms import PlasticTerm
 from ..system.state import State
 from ..system.system import System
 

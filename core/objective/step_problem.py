@@ -21,9 +21,9 @@ from ..solvers.displacement_criterion import max_norm
 from ..solvers.factorisation import LowRank, Solve
 from ..solvers.objective import AcceptedPoint
 from ..solvers.preconditioner import build_preconditioner
-from ..system.fibres import has_active_fibres
 from ..system.history import DeformationHistory
 from ..system.inputs import Inputs
+from ..system.material_terms import has_active_fibres
 from ..system.state import State
 from ..system.system import System
 from ..system.term import ForceTerm

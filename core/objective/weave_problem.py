@@ -24,8 +24,8 @@ from ..system.state import State
 from ..system.system import System
 from ..system.term import StiffnessScaling
 from ..system.weave_term import FrozenSliding, WeaveTerm
-from ..yarns.assembly_pattern import AssemblyPattern
 from ..yarns.energy import SlidingFriction, crossing_normal_forces, gravity_energy, sum_gradients
+from ..yarns.woven_cloth import AssemblyPattern
 from .contact_problem import MAX_FRICTION_UPDATES
 from .inertia import first_mode_inertia
 from .reference_motion import RegionSlice, StepContext

@@ -1,4 +1,4 @@
-"""Scene handed over by Blender as plain arrays, in metres and seconds, in world space."""
+"""Scene handed over by Blender as plain arrays, in metres and seconds, in world space: bodies, colliders and links."""
 
 from __future__ import annotations
 
@@ -7,14 +7,84 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..base.arrays import Array
+from ..base.arrays import Array, Index
 from ..base.errors import SceneError
 from ..base.wording import format_count
 from ..geometry.mesh.surface import Surface, check_vertices
 from .body import Body, check_body, check_weight_range
-from .collider import Collider
-from .link import Anchor, Link
 from .sample import BodySample, ColliderSample, Sampler, SceneSample
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """Object that only its animation moves, and to which bodies can be linked. Scene.sampler gives its motion.
+
+    name: unique among the bodies and anchors of the scene.
+    vertices: (v, 3) m at rest.
+    """
+
+    name: str
+    vertices: Array
+
+
+@dataclass(frozen=True)
+class LinkPoint:
+    """Point attached to a body or an anchor.
+
+    owner: name of the body or anchor.
+    point: (3,) m, position at rest.
+    """
+
+    owner: str
+    point: Array
+
+
+@dataclass(frozen=True)
+class Link:
+    """Connection between two points. Simulation raises SceneError if an owner is not part of the scene.
+
+    name: name used in messages.
+    first, second: the points. They have different owners, at least one of which is a body.
+    stiffness: N/m; None for a rigid link.
+    """
+
+    name: str
+    first: LinkPoint
+    second: LinkPoint
+    stiffness: float | None = None
+
+    @property
+    def points(self) -> tuple[LinkPoint, LinkPoint]:
+        return self.first, self.second
+
+
+@dataclass(frozen=True)
+class Collider:
+    """Surface that bodies collide with. Scene.sampler gives its motion and settings.
+
+    Simulation raises MeshError or SceneError if it is not valid.
+
+    name: unique among the colliders of the scene.
+    vertices: (v, 3) m at the first frame; samples have the same number.
+    triangles: (t, 3), in any orientation; empty for an infinite plane.
+    is_plane: whether it is an infinite plane. Its three vertices are then a point of the plane, and that point moved
+        along the two axes of the plane. The cross product of these axes points to the upper side.
+    cache_id: identifier in caches, '' to use the name.
+    roughness_map: (v,) painted factors on the roughness; None if not painted. An infinite plane has none.
+    """
+
+    name: str
+    vertices: Array
+    triangles: Index
+    is_plane: bool = False
+    cache_id: str = ""
+    roughness_map: Array | None = None
+
+    @property
+    def identity(self) -> str:
+        """Identifier of the collider in caches."""
+        return self.cache_id or self.name
+
 
 # Largest valid coordinate, m. Larger ones are mistakes, and too large for accurate floating-point arithmetic.
 _MAX_COORDINATE = 1e9

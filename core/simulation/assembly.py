@@ -20,9 +20,8 @@ from ..bodies.registry import kind_by_name
 from ..bodies.surface_binding import SurfaceBinding
 from ..scene.body import Body
 from ..scene.fingerprint import body_fingerprint
-from ..scene.link import Anchor, Link, LinkPoint
 from ..scene.parameters import Settings
-from ..scene.scene import Scene
+from ..scene.scene import Anchor, Link, LinkPoint, Scene
 from ..system.discretization import BodyDiscretization
 from ..system.links import COINCIDENCE_TOLERANCE, Links, rigid_stiffness
 from ..system.state import State

@@ -9,8 +9,7 @@ from typing import Any
 
 from ..base.arrays import Array
 from ..base.errors import CacheError, SceneError, StaleCacheError
-from ..frames.background_writer import BackgroundWriter
-from ..frames.cache import FrameCache, RebakedRange
+from ..frames.cache import BackgroundWriter, FrameCache, RebakedRange
 from ..frames.frame import Frame
 from ..scene.fingerprint import cache_inputs, describe_changes
 from .range_blend import MIN_BLEND, BlendEffect, BlendMeter, blend_weights

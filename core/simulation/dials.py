@@ -27,9 +27,8 @@ from ..settle.waveform import WaveformLaw, settle_law
 from ..steppers.sheet import has_sheet
 from ..system.region import Region
 from ..system.weave_term import has_weave
-from .method_selection import uses_dampsim_stepper
+from .method_selection import has_net, uses_dampsim_stepper, yarn_dials
 from .statics import StaticSolver
-from .stepper_choice import has_net, yarn_dials
 
 # Cached controls; dials rarely change between frames.
 _CACHED_CONTROLS = 32

@@ -20,14 +20,14 @@ from ..steppers.static import solve_static_equilibrium
 from ..system.discretization import BodyDiscretization
 from ..system.history import History
 from ..system.inputs import without_contact
-from ..system.plastic import PlasticTerm
+from ..system.material_terms import PlasticTerm
 from ..system.state import State
 from ..system.system import System, assemble_system
 from .assembly import Assembly, Island
 from .dials import DialInterpreter
+from .method_selection import make_stepper
 from .poses import PoseEvaluator
 from .statics import StaticSolver
-from .stepper_choice import make_stepper
 
 # Cached versions of the scene after plastic flow. Each one holds its own factorisations.
 _CACHED_VERSIONS = 2

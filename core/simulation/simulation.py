@@ -28,9 +28,9 @@ from ..settle.waveform import WaveformLaw
 from ..settle.work_meter import WorkMeter
 from ..solvers.objective import Outcome
 from ..steppers.implicit import Stepper
-from ..system.fibres import FibreTerm
 from ..system.history import ContractionLag
 from ..system.inputs import Inputs
+from ..system.material_terms import FibreTerm
 from ..system.state import State
 from ..system.system import System
 from ..system.weave_term import has_weave

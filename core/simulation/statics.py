@@ -14,8 +14,7 @@ from ..bodies.kind import BASE_YOUNG
 from ..bodies.registry import kind_by_name
 from ..contact.collision_detection import CollisionDetection
 from ..contact.collision_state import CollisionState
-from ..contact.penalty_and_friction import ContactPotential
-from ..contact.penalty_scaling import TOLERATED_DEPTH
+from ..contact.penalty_and_friction import TOLERATED_DEPTH, ContactPotential
 from ..scene.body import HARD_PIN_WEIGHT, Body, unpinned_size
 from ..scene.parameters import Settings, StiffnessBy
 from ..scene.part import part_shares, parts_at
@@ -30,8 +29,8 @@ from ..system.system import assemble_system
 from .assembly import Assembly, Island, rebuild_islands
 from .body_forces import BodyLoad, FieldAccelerations, body_loads, with_accelerations, with_gravity
 from .inverse_statics import can_change_rest_shape, solve_rest_shape
+from .method_selection import has_net, make_stepper, yarn_dials
 from .poses import PoseEvaluator
-from .stepper_choice import has_net, make_stepper, yarn_dials
 
 # Relative tolerance of the sag, and the maximum number of static solves.
 _RELATIVE_TOLERANCE = 2e-3

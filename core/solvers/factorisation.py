@@ -10,8 +10,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import SuperLU, splu
 
-from ..base.arrays import Array, Index
-from .single_precision import solve_single_precision
+from ..base.arrays import Array, Index, SinglePrecisionArray
 
 Solve = Callable[[Array], Array]
 
@@ -186,3 +185,11 @@ class LowRankUpdate:
             return answer
         amounts = self._inner_inverse @ self._update.project(answer)[:, :, None]
         return answer - self._update.combine(self._solved_columns, amounts[:, :, 0])
+
+
+def solve_single_precision(solve: Callable[[SinglePrecisionArray], SinglePrecisionArray], right: Array) -> Array:
+    """Return a single-precision solve for a right-hand side of any shape, scaled to avoid overflow and underflow."""
+    scale = float(np.abs(right).max(initial=0.0))
+    if not (np.isfinite(scale) and scale > 0.0):
+        return np.full(right.shape, 0.0 if scale == 0.0 else np.nan)
+    return np.asarray(solve((right / scale).astype(np.float32)).astype(float) * scale)

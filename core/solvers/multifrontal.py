@@ -18,8 +18,8 @@ from scipy.sparse import csr_matrix
 from ..base.arrays import Array, Index, SinglePrecisionArray
 from ..native.fronts import CompiledFronts
 from ..native.library import load_library
+from .factorisation import solve_single_precision
 from .nested_dissection import dissect
-from .single_precision import solve_single_precision
 
 # Largest number of contiguous runs of a child's rows for which blocks are added instead of columns.
 _RUNS = 20

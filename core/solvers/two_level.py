@@ -17,8 +17,8 @@ from scipy.sparse import bsr_matrix, csr_matrix, identity, kron
 from ..base.arrays import Array, Index, SinglePrecisionArray
 from ..native.blocks import CompiledBlocks
 from ..native.library import load_library
+from .factorisation import solve_single_precision
 from .multifrontal import MultifrontalSolve, SymbolicFactorisation
-from .single_precision import solve_single_precision
 
 # Size of the grid cells in lengths of couplings between nodes.
 _CELL_SIZE = 1.75

@@ -1,4 +1,4 @@
-"""Discretization of a woven cloth: crossings, yarn segments between them, and their elements."""
+"""Discretization of a woven cloth: crossings, yarn segments, their elements and matrices, and the upper yarns."""
 
 from __future__ import annotations
 
@@ -7,11 +7,56 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index, Mask
-from .assembly_pattern import AssemblyPattern
 from .elements import cosines, rotation_vectors
 from .yarns import Yarn
+
+
+@dataclass(frozen=True)
+class AssemblyPattern:
+    """Assembly pattern of symmetric blocks (m, k, k) into a matrix (d, d), the identity for unknowns that are not free.
+
+    positions: index of each block entry in the data of the matrix; the last index is for discarded entries.
+    indices, pointers: CSR structure of the matrix.  identity_data: matrix data before assembly.
+    """
+
+    positions: Index
+    indices: Index
+    pointers: Index
+    identity_data: Array
+
+    @staticmethod
+    def of(groups: Sequence[Index], free: Mask) -> AssemblyPattern:
+        """Build the pattern. groups: unknowns (m, k) of the blocks of each group; d for none.  free: (d,) mask."""
+        size = len(free)
+        is_free, fixed = np.append(free, False), np.flatnonzero(~free)
+        rows, columns = [], []
+        for group in groups:
+            width = group.shape[1]
+            rows.append(group.repeat(width, axis=1).ravel())
+            columns.append(np.tile(group, (1, width)).ravel())
+        row, column = np.concatenate(rows), np.concatenate(columns)
+        counts = is_free[row] & is_free[column]
+        keys = np.unique(np.concatenate([row[counts] * size + column[counts], fixed * (size + 1)]))
+        positions = np.full(len(row), len(keys))
+        positions[counts] = np.searchsorted(keys, row[counts] * size + column[counts])
+        pointers = np.concatenate([[0], np.cumsum(np.bincount(keys // size, minlength=size))])
+        identity_data = np.zeros(len(keys))
+        identity_data[np.searchsorted(keys, fixed * (size + 1))] = 1.0
+        return AssemblyPattern(positions, keys % size, pointers, identity_data)
+
+    def assemble(self, blocks: Sequence[Array]) -> Array:
+        """Return the assembled matrix data, without the identity. blocks: (m, k, k) of each group."""
+        flat = np.concatenate([block.reshape(-1) for block in blocks])
+        return np.bincount(self.positions, flat, minlength=len(self.identity_data) + 1)[:-1].astype(float)
+
+    def matrix(self, numbers: Array) -> csr_matrix:
+        """Return the matrix (d, d) from assembled data, including the identity."""
+        size = len(self.pointers) - 1
+        return csr_matrix((self.identity_data + numbers, self.indices, self.pointers), shape=(size, size))
+
 
 # Stiffness of sticking friction at a crossing, relative to the stretch stiffness of a segment.
 _STICK_STIFFNESS_RATIO = 1e-2
@@ -286,3 +331,34 @@ def _with_rest_geometry(cloth: WovenCloth, rest: Array) -> WovenCloth:
 
 def _pairs(found: Sequence[tuple[int, ...]]) -> Index:
     return np.array(found, dtype=np.int64).reshape(-1, 2)
+
+
+def over_under_pattern(cloth: WovenCloth) -> Array:
+    """Return for each passing (p,) 1 above, -1 below, 0 without another yarn.
+
+    Some crossings violate the pattern if the mesh allows none, such as a tube with an odd number of yarns.
+    """
+    count = np.bincount(cloth.node, minlength=cloth.count)
+    crossing_partner: dict[int, int] = {}
+    last_passing: dict[int, int] = {}
+    for passing, node in enumerate(cloth.node.tolist()):
+        if count[node] == 2:
+            if node in last_passing:
+                crossing_partner[passing], crossing_partner[last_passing[node]] = last_passing[node], passing
+            last_passing[node] = passing
+    neighbours: list[list[int]] = [[] for _ in cloth.node]
+    for a, b in cloth.segments.tolist():
+        neighbours[a].append(b)
+        neighbours[b].append(a)
+    pattern = np.zeros(len(cloth.node))
+    for start in sorted(crossing_partner):
+        if pattern[start]:
+            continue
+        pattern[start], waiting = 1.0, [start]
+        while waiting:
+            one = waiting.pop()
+            for other in (crossing_partner[one], *(k for k in neighbours[one] if k in crossing_partner)):
+                if not pattern[other]:
+                    pattern[other] = -pattern[one]
+                    waiting.append(other)
+    return pattern

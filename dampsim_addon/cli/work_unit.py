@@ -1,4 +1,4 @@
-"""Options that commands need in a farm: skipping of finished work, and cancellation."""
+"""Options that commands need in a farm: skipping of work whose input files are unchanged, and cancellation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import bpy
 
-from ..blender import input_files
+from ..blender.dampsim_names import is_bake_cache_file, is_output_modifier
 from ..farm import report_file
 from ..work.cancellation import CancelWatch, exclusive_lock
 from .options import UsageError
@@ -72,7 +72,7 @@ def begin_unit(options: argparse.Namespace, exit_stack: contextlib.ExitStack) ->
     # Remove the report of an earlier run.
     with contextlib.suppress(OSError):
         report.unlink(missing_ok=True)
-    options.inputs = input_files.input_paths()
+    options.inputs = input_paths()
     return False
 
 
@@ -91,3 +91,22 @@ def record_provenance(options: argparse.Namespace) -> None:
     """Record the inputs and outputs of finished work for the report."""
     if getattr(options, "skip_done", False):
         options.made_from = report_file.provenance(requested_options(options), options.inputs, options.outputs)
+
+
+def input_paths() -> list[Path]:
+    """Return the existing input files: the .blend, its libraries (also indirect ones) and caches of other programs."""
+    found = [bpy.data.filepath]
+    found += [bpy.path.abspath(library.filepath, library=library.parent) for library in bpy.data.libraries]
+    found += [
+        bpy.path.abspath(file.filepath, library=file.library)
+        for file in bpy.data.cache_files
+        # DampSim's own caches are results of a bake, never its input.
+        if not is_bake_cache_file(file)
+    ]
+    found += [
+        bpy.path.abspath(modifier.filepath, library=obj.library)
+        for obj in bpy.data.objects
+        for modifier in obj.modifiers
+        if modifier.type == "MESH_CACHE" and not is_output_modifier(modifier)
+    ]
+    return [path for path in (Path(name) for name in dict.fromkeys(found) if name) if path.is_file()]

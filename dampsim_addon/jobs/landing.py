@@ -10,10 +10,10 @@ import numpy as np
 
 from ...core import PARAMETERS, Array, FrameCache, Index, SceneError
 from ...core.base.wording import format_number, format_percent
-from ...core.simulation.arc_blend import ArcBlend
 from ...core.simulation.blend_curve import (
     MAX_ACCELERATION_RATIO,
     MAX_SHORTENING,
+    ArcBlend,
     CurveEffect,
     Handles,
     bezier_values,

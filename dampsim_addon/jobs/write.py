@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core import Array, SceneError
 from ...core.base.wording import format_metres
-from ...core.simulation.arc_blend import ArcBlend
+from ...core.simulation.blend_curve import ArcBlend
 from ..blender.dampsim_names import is_tagged_action
 from ..scene_reader.scene_builder import mesh_edges
 from ..targets import TARGETS, Cost, Shot, Storage, Target, clear_storage, find_target

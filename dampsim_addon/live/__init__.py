@@ -9,9 +9,8 @@ from __future__ import annotations
 import bpy
 
 from .display import displayed_vertices, drop_session, is_displayed_in_draft
-from .draft import is_in_draft, resolutions
 from .handlers import install, is_installed, uninstall
-from .live_frame import FrameStatus
+from .live_frame import FrameStatus, is_in_draft, resolutions
 from .liveness import blocking_reason, is_live, static_inputs
 from .session import LiveSessions, Session, find_session, has_session
 

@@ -18,9 +18,8 @@ from ..model.registry import frozen_scene, reuse_last_scan
 from ..session import SessionState, Subscriber
 from ..status import results
 from . import display, main_thread
-from .draft import is_in_draft
 from .frame_simulation import PendingGroup, run_reporting_errors, simulate_before_frame, simulate_to_frame
-from .live_frame import FrameStatus
+from .live_frame import FrameStatus, is_in_draft
 from .liveness import is_live
 from .session import LiveSessions, Session, find_session
 

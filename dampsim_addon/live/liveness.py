@@ -18,7 +18,7 @@ from ..model.objects import is_simulated
 from ..scene_reader.muscles import controller_settings
 from ..scene_reader.parts import part_settings
 from ..scene_reader.scene_builder import effective_groups
-from .draft import draft_fractions
+from .live_frame import draft_fractions
 
 
 def is_live(obj: bpy.types.Object) -> bool:

@@ -16,18 +16,15 @@ from ...core.scene.fingerprint import model_fingerprint, scene_fingerprint
 from ...core.simulation.assembly import Assembly
 from ...core.simulation.sampling import FrameInputs, input_digests, sample_times
 from ...core.simulation.simulation import SimulationRun
-from ..blender.mesh_counts import MeshCounts
-from ..blender.sampler import GroupSampler
-from ..blender.untracked_inputs import frame_handler_inputs
+from ..blender.sampler import GroupSampler, MeshCounts
 from ..model.groups import Group, cache_ids, group_key, group_of
-from ..scene_reader.contributors import untracked_group_inputs
+from ..scene_reader.contributors import frame_handler_inputs, untracked_group_inputs
 from ..scene_reader.hair_followers import update_followers
 from ..scene_reader.sample_reader import SampleReader
 from ..scene_reader.scene_builder import check_object, read_scene
 from ..session import SessionState
 from ..status import overlaps
-from .draft import draft_scene, is_in_draft
-from .live_frame import FrameStatus, LiveFrame, LiveSample, ModifierStack, modifier_stack
+from .live_frame import FrameStatus, LiveFrame, LiveSample, ModifierStack, draft_scene, is_in_draft, modifier_stack
 from .liveness import check_displayable, static_inputs
 
 

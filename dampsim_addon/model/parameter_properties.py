@@ -1,14 +1,26 @@
-"""Blender properties made from the core's parameters."""
+"""Blender properties made from the core's parameters: of contact, of colliders and of the parts of an object."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, get_type_hints
 
-from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty
+import bpy
+from bpy.props import (
+    BoolProperty,
+    CollectionProperty,
+    EnumProperty,
+    FloatProperty,
+    IntProperty,
+    PointerProperty,
+    StringProperty,
+)
+from bpy.types import Collection, Object, PropertyGroup
 
-from ...core import Parameter
+from ...core import COLLIDER_PARAMETERS, PARAMETERS, Parameter
+from ...core.scene.part import KEYABLE_PART_DIALS
 from ..translations import CONTEXT
+from . import colliders
 
 
 class HasNumber(Protocol):
@@ -52,3 +64,104 @@ def blender_property(parameter: Parameter, can_animate: bool = True) -> Any:
 def enum_items(entries: Iterable[HasNumber]) -> list[tuple[str, str, str, int]]:
     """Return the items of an EnumProperty. .blend files store the number of an entry, so each has an explicit one."""
     return [(entry.name, entry.label, entry.description, entry.number) for entry in entries]
+
+
+def _on_collider_changed(group: PropertyGroup, context: object) -> None:
+    colliders.add_collider(group.id_data)
+
+
+class ContactProperties:
+    """Contact properties of a simulated object that are not core parameters."""
+
+    collider_collection: PointerProperty(
+        type=Collection,
+        name="Collider Collection",
+        description="Collide only with colliders in this collection. If empty, collide with all colliders in the scene",
+    )
+    friction_group: StringProperty(
+        name="Friction Group",
+        description="Multiply the friction by the weight in this group",
+    )
+    front_group: StringProperty(
+        name="Front Group",
+        description="Let the object slide more easily towards higher weights in this group than towards lower ones",
+    )
+
+
+class DAMPSIM_PG_collider(PropertyGroup):
+    """Properties of a collider. The parameters of COLLIDER_PARAMETERS are added below."""
+
+    is_collider: BoolProperty(
+        name="Collider",
+        description="Let simulated objects collide with this object",
+        options=set(),
+        update=_on_collider_changed,
+    )
+    plane: BoolProperty(
+        name="Infinite Plane",
+        description="Collide with an infinite plane through the origin of this object, on the side of its Z axis",
+        options=set(),
+    )
+    roughness_group: StringProperty(
+        name="Roughness Group",
+        description="Multiply the roughness by the weights of this vertex group. Vertices outside it count as ice",
+        options=set(),
+    )
+
+
+for _name, _parameter in COLLIDER_PARAMETERS.items():
+    DAMPSIM_PG_collider.__annotations__[_name] = blender_property(_parameter)
+
+# Without this, values set on a library override are lost when the file is opened again.
+for _name, _deferred in get_type_hints(DAMPSIM_PG_collider).items():
+    _deferred.keywords["override"] = {"LIBRARY_OVERRIDABLE"}
+    DAMPSIM_PG_collider.__annotations__[_name] = _deferred
+
+
+def _tag_for_update(part: PropertyGroup, context: object) -> None:
+    """Tag the object for an update, since Blender sends none for these properties."""
+    part.id_data.update_tag()
+
+
+class DAMPSIM_PG_part(PropertyGroup):
+    """Part of an object. The dials of KEYABLE_PART_DIALS are added below."""
+
+    vertex_group: StringProperty(
+        name="Vertex Group",
+        description="Choose the vertex group of this part. Weights of 0.6 or more belong to it, and weights of 0.4 or "
+        "less do not",
+        options=set(),
+        update=_tag_for_update,
+    )
+    own_sag: BoolProperty(
+        name="Own Sag",
+        description="Choose how far this part sags. Its weight is set for that, and its stiffness stays",
+        options=set(),
+        update=_tag_for_update,
+    )
+
+
+for _name in KEYABLE_PART_DIALS:
+    DAMPSIM_PG_part.__annotations__[_name] = blender_property(PARAMETERS[_name])
+
+
+class PartProperties:
+    """Parts of a simulated object."""
+
+    parts: CollectionProperty(type=DAMPSIM_PG_part)
+    active_part: IntProperty(options={"HIDDEN"})
+
+
+CLASSES = (DAMPSIM_PG_collider, DAMPSIM_PG_part)
+
+
+def register() -> None:
+    for one in CLASSES:
+        bpy.utils.register_class(one)
+    Object.dampsim_collider = PointerProperty(type=DAMPSIM_PG_collider, override={"LIBRARY_OVERRIDABLE"})
+
+
+def unregister() -> None:
+    del Object.dampsim_collider
+    for one in reversed(CLASSES):
+        bpy.utils.unregister_class(one)

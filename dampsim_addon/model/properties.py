@@ -26,12 +26,10 @@ from ..targets.influence import influence_at, set_influence
 from ..translations import CONTEXT
 from . import default_settings
 from .cache_status import refresh_status
-from .contact_properties import ContactProperties
 from .links import anchor_matrix, has_bone
 from .muscle_properties import MuscleProperties
 from .objects import filter_simulated
-from .parameter_properties import blender_property, enum_items
-from .part_properties import PartProperties
+from .parameter_properties import ContactProperties, PartProperties, blender_property, enum_items
 from .registry import mark_enabled
 
 

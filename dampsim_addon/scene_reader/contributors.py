@@ -1,17 +1,31 @@
-"""Objects that contribute to the motion of a group, and simulations of Blender among them."""
+"""Objects that contribute to the motion of a group, simulations of Blender among them, and untracked inputs.
+
+Blender's own simulations only advance from whole frame to whole frame and keep their results in a cache. Between two
+frames, Blender interpolates the cache. Without cached frames it holds the last one until the next whole frame, so that
+all of the motion seems to happen in one substep. A simulation that was not baked must therefore run once before it is
+sampled, with an empty cache: jumps between frames can leave frames of cloth in it that do not follow from each other.
+
+Untracked inputs can change without a depsgraph update: images, files, Python drivers, and handlers of other add-ons.
+Live cannot know whether frames that depend on them still match the scene.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import ast
+import math
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import bpy
 
+from ..blender.dampsim_names import is_bake_cache_file, is_output_modifier
 from ..blender.dependencies import References
+from ..blender.geometry_nodes import modifier_effect, node_effect
 from ..blender.sampler import GroupSampler
-from ..blender.simulation_caches import unbaked_simulations
-from ..blender.untracked_inputs import untracked_inputs
 from ..model.colliders import active_colliders_by_member
 from ..model.force_fields import fields_acting_on
+from ..session import has_frame_handlers_of_others
 
 
 def direct_contributors(sampler: GroupSampler) -> list[bpy.types.Object]:
@@ -54,3 +68,112 @@ def untracked_group_inputs(sampler: GroupSampler) -> list[str]:
     objects = [block for block in blocks if isinstance(block, bpy.types.Object)]
     caches = unbaked_simulations(sampler.scene, objects, members)
     return untracked_inputs(blocks) + [f"{cache.label} that are not baked" for cache in caches]
+
+
+# Modifiers through which particles move vertices.
+_PARTICLE_USERS = {"DYNAMIC_PAINT", "EXPLODE", "FLUID", "PARTICLE_INSTANCE"}
+
+
+@dataclass(frozen=True)
+class SimulationCache:
+    """Simulation that is not baked. owners: its objects.  first: first frame of its cache."""
+
+    label: str
+    owners: tuple[bpy.types.Object, ...]
+    first: int
+
+
+def unbaked_simulations(
+    scene: bpy.types.Scene, objects: Iterable[bpy.types.Object], members: Iterable[bpy.types.Object]
+) -> list[SimulationCache]:
+    """Return the unbaked simulations of some objects. members: objects of which only sampled modifiers count."""
+    objects, found = list(objects), []
+    members = set(members)
+    world = scene.rigidbody_world
+    if (
+        world is not None
+        and world.enabled
+        and not world.point_cache.is_baked
+        and any(obj.rigid_body is not None or obj.rigid_body_constraint is not None for obj in objects)
+    ):
+        bodies = () if world.collection is None else tuple(world.collection.objects)
+        found.append(SimulationCache("rigid bodies", bodies, world.point_cache.frame_start))
+    uses_particles = any(m.type in _PARTICLE_USERS for obj in objects for m in obj.modifiers)
+    for obj in objects:
+        for modifier in obj.modifiers:
+            is_sampled = modifier.show_viewport and not is_output_modifier(modifier)
+            if is_sampled and (obj not in members or modifier.type == "NODES"):
+                caches = _modifier_caches(modifier, scene, uses_particles)
+                found += [SimulationCache(label, (obj,), first) for label, first in caches]
+    return found
+
+
+def _modifier_caches(modifier: Any, scene: bpy.types.Scene, uses_particles: bool) -> Iterator[tuple[str, int]]:
+    """Iterate over a modifier's unbaked caches: (name of the simulation, first frame)."""
+    if modifier.type in ("CLOTH", "SOFT_BODY"):
+        if not modifier.point_cache.is_baked:
+            yield "cloth" if modifier.type == "CLOTH" else "soft bodies", modifier.point_cache.frame_start
+    elif modifier.type == "PARTICLE_SYSTEM":
+        cache = modifier.particle_system.point_cache
+        if uses_particles and not cache.is_baked:
+            yield "particles", cache.frame_start
+    elif modifier.type == "DYNAMIC_PAINT":
+        canvas = modifier.canvas_settings
+        for surface in canvas.canvas_surfaces if canvas is not None else ():
+            if surface.is_active and surface.surface_format == "VERTEX" and not surface.point_cache.is_baked:
+                yield "dynamic paint", surface.frame_start
+    elif modifier.type == "FLUID":
+        domain = modifier.domain_settings
+        if modifier.fluid_type == "DOMAIN" and domain is not None and domain.cache_type == "REPLAY":
+            yield "fluid", domain.cache_frame_start
+    elif modifier.type == "NODES" and modifier_effect(modifier).has_simulation:
+        yield "simulation nodes", scene.frame_start
+
+
+# Names that give the same value at the same frame: of Blender's driver namespace, and of Python.
+_FIXED_NAMES = {
+    *(name for name in dir(math) if not name.startswith("_")), "frame", "lerp", "clamp", "smoothstep", "abs", "bool",
+    "float", "int", "len", "max", "min", "pow", "round", "sum",
+}  # fmt: skip
+# Types of datablocks whose content is read from files.
+_FILE_TYPES = (bpy.types.Image, bpy.types.MovieClip, bpy.types.CacheFile, bpy.types.Volume)
+
+
+def untracked_inputs(blocks: Iterable[bpy.types.ID]) -> list[str]:
+    """Return the untracked inputs among some datablocks, in words."""
+    found = []
+    for block in sorted(blocks, key=lambda one: str(one.name_full)):
+        if isinstance(block, _FILE_TYPES) and not (
+            isinstance(block, bpy.types.CacheFile) and is_bake_cache_file(block)
+        ):
+            found.append(f"{block.bl_rna.name.lower()} {block.name}")
+        elif isinstance(block, bpy.types.NodeTree) and block.bl_idname == "GeometryNodeTree":
+            if node_effect(block).reads_files:
+                found.append(f"a file of {block.name}")
+        elif isinstance(block, bpy.types.Object):
+            caches = [m for m in block.modifiers if m.type == "MESH_CACHE" and not is_output_modifier(m)]
+            found += [f"the file of {modifier.name}" for modifier in caches]
+        data = getattr(block, "animation_data", None)
+        if data is not None and any(not is_tracked_driver(curve.driver) for curve in data.drivers):
+            found.append(f"a Python driver of {block.name}")
+    return found
+
+
+def is_tracked_driver(driver: bpy.types.Driver) -> bool:
+    """Return whether a driver depends only on its variables and the frame."""
+    if driver.type != "SCRIPTED":
+        return True
+    try:
+        nodes = list(ast.walk(ast.parse(driver.expression.strip(), mode="eval")))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # Blender does not evaluate it.
+        return True
+    known = _FIXED_NAMES | {variable.name for variable in driver.variables}
+    return not any(
+        isinstance(node, ast.Attribute) or (isinstance(node, ast.Name) and node.id not in known) for node in nodes
+    )
+
+
+def frame_handler_inputs() -> list[str]:
+    """Return in words that scripts or other add-ons have handlers of frame changes, which may move anything."""
+    return ["a script that runs at each frame"] if has_frame_handlers_of_others() else []

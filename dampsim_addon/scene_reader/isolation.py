@@ -21,9 +21,8 @@ from ..blender.geometry_nodes import modifier_effect
 from ..blender.hair import guide_object
 from ..blender.movers import ModifierEffect, can_move, modifier_type_effect
 from ..blender.sampler import GroupSampler
-from ..blender.untracked_inputs import frame_handler_inputs, is_tracked_driver
 from ..session import Subscriber
-from .contributors import direct_contributors
+from .contributors import direct_contributors, frame_handler_inputs, is_tracked_driver
 from .visibility import is_in_viewports
 
 # Custom property of the scene with the full names of the disabled objects, one per line: a file that is saved

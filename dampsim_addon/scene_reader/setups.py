@@ -21,7 +21,7 @@ from ...core.geometry.mesh.affine import transform_points
 from ...core.scene.part import KEYABLE_PART_DIALS
 from ..blender.sampler import mesh_positions
 from ..blender.vertex_groups import read_weights, write_weights
-from ..model.part_properties import DAMPSIM_PG_part
+from ..model.parameter_properties import DAMPSIM_PG_part
 from ..model.properties import DAMPSIM_PG_object
 from .scene_builder import VERTEX_GROUP_ROLES, mesh_triangles
 

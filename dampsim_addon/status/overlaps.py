@@ -19,7 +19,7 @@ from ...core.base.wording import format_count
 from ...core.geometry.collision.intersections import points_inside
 from ...core.geometry.collision.proximity import Triangles, nearest_triangles
 from ...core.scene.body import HARD_PIN_WEIGHT
-from ...core.simulation.moved_start import moved_sample
+from ...core.simulation.start import moved_sample
 from ..blender.collider_reader import ColliderReader
 from ..blender.sampler import GroupSampler, Sampler
 from ..blender.vertex_groups import read_weights

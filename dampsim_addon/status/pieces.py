@@ -1,10 +1,11 @@
-"""Known parts of each mesh for the panel, and messages about pieces that no pin reaches.
+"""Known parts of each mesh for the panel, messages about pieces that no pin reaches, and displayed yarns.
 
 A timer reads the parts of the active object after edits, because panels are drawn too often for that.
 """
 
 from __future__ import annotations
 
+import enum
 import zlib
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,14 +17,16 @@ import numpy as np
 from ...core import DampSimError, Index, Pieces, Scene, find_pieces, kind_by_name
 from ...core.base.arrays import Mask
 from ...core.base.wording import format_count
-from ..model.object_index import MAX_CHECKED_UPDATES
+from ..blender.animation import animated_paths
+from ..blender.modifiers import simulated_topology_modifiers
+from ..blender.yarns import shows_yarns, stored_yarn_digest, yarn_source
+from ..model.object_index import MAX_CHECKED_UPDATES, ObjectIndex
 from ..model.objects import refresh_active
 from ..model.properties import read_settings
 from ..scene_reader.mesh_parts import MeshParts, is_fully_pinned, modelled_labels, read_mesh_parts
 from ..scene_reader.scene_builder import has_animated_pressure
 from ..scene_reader.seams import seam_groups
 from ..session import SessionState, Subscriber
-from .woven_yarns import index_checksum
 
 Key = tuple[object, ...]
 
@@ -176,3 +179,49 @@ SUBSCRIBER = Subscriber(
     partial(refresh_active, _refresh_if_paused),
     0.5,
 )
+
+
+class YarnStatus(enum.Enum):
+    """Status of a woven object's displayed yarns, as a message; '' if they are current."""
+
+    DRAWN = ""
+    MISSING = "Its yarns are not displayed"
+    OUTDATED = "Its yarns are outdated: mesh or thickness has changed"
+
+
+class YarnIndex(ObjectIndex):
+    """Index of the displayed yarns."""
+
+    is_match = staticmethod(shows_yarns)
+
+
+def yarn_status(obj: bpy.types.Object, scene: bpy.types.Scene) -> YarnStatus:
+    """Return the status of a woven object's yarns in a scene."""
+    found = [one for one in YarnIndex.current().objects() if yarn_source(one) == obj and one.name in scene.objects]
+    if not found:
+        return YarnStatus.MISSING
+    # Yarns without a stored digest count as current.
+    return YarnStatus.DRAWN if stored_yarn_digest(found[0]) in ("", yarn_digest(obj)) else YarnStatus.OUTDATED
+
+
+def yarn_digest(obj: bpy.types.Object) -> str:
+    """Return a digest of the inputs of a woven object's yarns that are not animated."""
+    mesh, keyed = obj.data, animated_paths(obj)
+    inputs: list[object] = [len(mesh.vertices), index_checksum(mesh.edges, 2), index_checksum(mesh.loops, 1)]
+    if "dampsim.thickness" not in keyed:
+        inputs.append(f"{obj.dampsim.thickness:.6g}")
+    if "scale" not in keyed:
+        # Yarns are children of the object, but their thickness is in world units.
+        inputs.append(f"{np.abs(np.array(obj.scale)).mean():.4g}")
+    # Only use settings that exist in all supported versions of Blender.
+    inputs += [
+        (m.type, getattr(m, "levels", 0), *getattr(m, "use_axis", ())) for m in simulated_topology_modifiers(obj)
+    ]
+    return f"{zlib.crc32(repr(inputs).encode()):08x}"
+
+
+def index_checksum(collection: Any, width: int) -> int:
+    """Return a checksum of the vertex indices of edges (width 2) or face corners (width 1)."""
+    values = np.empty(width * len(collection), dtype=np.int32)
+    collection.foreach_get("vertices" if width > 1 else "vertex_index", values)
+    return zlib.crc32(values.tobytes())

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ...core.frames.lock import LockBusy, file_lock
+from ...core.frames.cache import LockBusy, file_lock
 
 # Interval of the checks, s.
 _PAUSE = 0.5

@@ -337,7 +337,7 @@ def test_fabric_names_in_any_case(load: Load) -> None:
     bpy.ops.mesh.primitive_grid_add()
     bpy.ops.dampsim.add()
     assert bpy.ops.dampsim.fabric(fabric="denim") == {"FINISHED"}
-    assert load("dampsim_addon.ui.add.fabric_operators").current_fabric(bpy.context.object.dampsim) == "Denim"
+    assert load("dampsim_addon.ui.add.add_operators").current_fabric(bpy.context.object.dampsim) == "Denim"
     with pytest.raises(RuntimeError, match="'denm' is not a fabric; did you mean 'Denim'"):
         bpy.ops.dampsim.fabric(fabric="denm")
 

@@ -131,7 +131,7 @@ def test_presets_match_kind(load: Load, thing: bpy.types.Object) -> None:
         assert bpy.ops.dampsim.preset(filepath=str(presets.material_scripts()[0])) == {"FINISHED"}
         assert presets.current_material(thing.dampsim)
         return
-    fabrics = load("dampsim_addon.ui.add.fabric_operators")
+    fabrics = load("dampsim_addon.ui.add.add_operators")
     for name, fabric in load("core.bodies.fabrics").FABRICS.items():
         assert bpy.ops.dampsim.fabric(fabric=name) == {"FINISHED"}
         assert fabrics.current_fabric(thing.dampsim) == name

@@ -40,7 +40,7 @@ def added_grid(name: str, size: float = 1.0) -> bpy.types.Object:
 def test_fabric_by_name_and_size(load: Load, name: str, size: float, fabric: str) -> None:
     new_scene()
     obj = added_grid(name, size)
-    fabrics = load("dampsim_addon.ui.add.fabric_operators")
+    fabrics = load("dampsim_addon.ui.add.add_operators")
     values = load("core.bodies.fabrics").FABRICS[fabric]
     assert fabrics.current_fabric(obj.dampsim) == fabric
     settings = obj.dampsim

@@ -242,7 +242,7 @@ def test_linked_library_is_input_file(load: Load, tmp_path: Path) -> None:
     path = tmp_path / "shot.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
     bpy.ops.wm.open_mainfile(filepath=str(path))
-    assert load("dampsim_addon.blender.input_files").input_paths() == [path, library]
+    assert load("dampsim_addon.cli.work_unit").input_paths() == [path, library]
 
 
 @pytest.mark.slow

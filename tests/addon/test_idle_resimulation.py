@@ -65,7 +65,7 @@ def test_unkeyed_changes_of_keyframed_values(load: Load, tmp_path: Path) -> None
     scene = new_scene()
     obj = wobbler(tmp_path)
     rig = armature(obj)
-    unkeyed = load("dampsim_addon.live.unkeyed_changes").object_with_unkeyed_change
+    unkeyed = load("dampsim_addon.blender.animation").object_with_unkeyed_change
     for frame in (1, 4, 6):
         scene.frame_set(frame)
         assert unkeyed(scene.objects, frame) == ""

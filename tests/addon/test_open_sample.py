@@ -40,7 +40,7 @@ def test_missing_sample_is_one_sentence(samples: ModuleType, monkeypatch: pytest
 
 def test_running_job_forbids_samples(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bake would lose its scene."""
-    operators = load("dampsim_addon.ui.add.sample_operators")
+    operators = load("dampsim_addon.ui.add.add_operators")
     monkeypatch.setattr(operators, "can_start_job", lambda *_: False)
     assert not bpy.ops.dampsim.open_sample.poll()
 

@@ -195,7 +195,7 @@ def test_presets_switch_plasticity(load: Load, tmp_path: Path) -> None:
     sheet = bpy.context.object
     assert bpy.ops.dampsim.add() == {"FINISHED"}
     assert sheet.dampsim.kind == "CLOTH"
-    fabrics = load("dampsim_addon.ui.add.fabric_operators")
+    fabrics = load("dampsim_addon.ui.add.add_operators")
     for name, flows in (("Foil", True), ("Silk", False)):
         assert bpy.ops.dampsim.fabric(fabric=name) == {"FINISHED"}
         assert (sheet.dampsim.plastic_yield > 0.0) is flows

@@ -184,7 +184,7 @@ class EditSequence:
             for module, name in (
                 ("model.force_fields", "ForceFieldIndex"),
                 ("model.colliders", "ColliderIndex"),
-                ("status.woven_yarns", "YarnIndex"),
+                ("status.pieces", "YarnIndex"),
             )
         ]
         affine, errors = self.load("core.geometry.mesh.affine"), self.load("core.base.errors")
@@ -197,7 +197,7 @@ class EditSequence:
             with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, objects) as sampler:
                 taken, group = snapshot.build_scene(sampler), self.groups.group_of(objects[0])
                 if self.live.is_in_draft(group):
-                    taken = self.load("dampsim_addon.live.draft").draft_scene(taken, group)
+                    taken = self.load("dampsim_addon.live.live_frame").draft_scene(taken, group)
                 for frame in simulation.Simulation(taken).frames():
                     sampler.invalidate_frame()
                     sampler.set_frame(float(frame.number))

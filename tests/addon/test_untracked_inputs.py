@@ -102,4 +102,4 @@ def test_frames_without_untracked_inputs_are_valid(load: Load, live: ModuleType,
 def test_driver_expressions(load: Load, expression: str, is_tracked: bool) -> None:
     variable = SimpleNamespace(name="var")
     driver = SimpleNamespace(type="SCRIPTED", expression=expression, variables=[variable])
-    assert load("dampsim_addon.blender.untracked_inputs").is_tracked_driver(driver) == is_tracked
+    assert load("dampsim_addon.scene_reader.contributors").is_tracked_driver(driver) == is_tracked

@@ -11,8 +11,8 @@ import numpy as np
 from animated import AnimatedBody, AnimatedScene, Motion
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.link import Link, LinkPoint
 from dampsim.core.scene.parameters import Settings
+from dampsim.core.scene.scene import Link, LinkPoint
 from shapes import sheet, tube
 
 Result = TypeVar("Result")

@@ -14,9 +14,8 @@ from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.materials.assembly import element_edges
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.muscles import Controller, Muscle, Sensor
-from dampsim.core.scene.scene import Scene
+from dampsim.core.scene.scene import Collider, Scene
 from dampsim.core.simulation.simulation import Simulation
 from supports import plane
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from builders import STOUT_COTTON, scene, static_body
 from dampsim.core.geometry.mesh.surface import Surface
-from dampsim.core.measure.diagnostics import largest_distance
+from dampsim.core.measure.release import largest_distance
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.state import State

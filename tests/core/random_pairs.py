@@ -12,9 +12,8 @@ from animated import AnimatedCollider
 from builders import scene, static_body
 from dampsim.core.geometry.collision.intersections import intersecting_edges, penetration_depth
 from dampsim.core.geometry.mesh.surface import Surface
-from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.parameters import ColliderSettings
-from dampsim.core.scene.scene import Scene
+from dampsim.core.scene.scene import Collider, Scene
 from shapes import _hull, box, ring
 
 

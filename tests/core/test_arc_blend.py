@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from dampsim.core.simulation.arc_blend import ArcBlend
-from dampsim.core.simulation.blend_curve import largest_shortening
+from dampsim.core.simulation.blend_curve import ArcBlend, largest_shortening
 
 
 def grid(columns: int, rows: int) -> tuple[np.ndarray, np.ndarray]:

@@ -31,8 +31,8 @@ from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.settle.controls import Controls
 from dampsim.core.settle.law import BackwardEulerLaw
+from dampsim.core.simulation.method_selection import make_stepper
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.simulation.stepper_choice import make_stepper
 from dampsim.core.solvers.modes import smallest_eigenvalue
 from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.objective import Outcome

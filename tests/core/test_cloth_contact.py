@@ -18,7 +18,7 @@ from dampsim.core.measure.contact_results import body_contact_forces
 from dampsim.core.native.library import KernelLibrary
 from dampsim.core.native.sheets import BlockFactors
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.collider import Collider
+from dampsim.core.scene.scene import Collider
 from dampsim.core.settle.controls import Controls
 from dampsim.core.settle.law import BackwardEulerLaw
 from dampsim.core.simulation.simulation import Simulation

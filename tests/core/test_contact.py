@@ -16,9 +16,8 @@ from dampsim.core.geometry.mesh.rigid_motion import fit_rigid_motion
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import contact_summary
 from dampsim.core.measure.report import ShotReport
-from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.fingerprint import cache_inputs, describe_changes, model_fingerprint
-from dampsim.core.scene.scene import check_scene
+from dampsim.core.scene.scene import Collider, check_scene
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
 from settle_cases import Outcome
 from supports import block, collider, plane, wave_sheet

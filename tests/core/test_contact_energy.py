@@ -11,8 +11,7 @@ from contact_cases import COUNT, NODES, random_rows
 from scipy.sparse import csr_matrix, diags
 
 from builders import gridded_box, scene, static_body
-from dampsim.core.contact.penalty_and_friction import ContactPotential, ContactSet
-from dampsim.core.contact.penalty_scaling import PenaltyScaling
+from dampsim.core.contact.penalty_and_friction import ContactPotential, ContactSet, PenaltyScaling
 from dampsim.core.contact_response import impacts
 from dampsim.core.contact_response.impacts import is_translating_support
 from dampsim.core.settle.support_modes import (

@@ -12,8 +12,7 @@ from dampsim.core.contact.contact_history import POINT, ContactHistory
 from dampsim.core.frames.frame import Frame
 from dampsim.core.measure.contact_results import body_contact_forces, contact_summary
 from dampsim.core.measure.report import BodyContactSummary, Penetration, ShotReport
-from dampsim.core.scene.collider import Collider
-from dampsim.core.scene.scene import Scene
+from dampsim.core.scene.scene import Collider, Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.state import State
 

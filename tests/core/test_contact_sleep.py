@@ -11,9 +11,8 @@ import pytest
 from builders import scene
 from dampsim.core.frames.frame import Frame
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.parameters import ColliderSettings
-from dampsim.core.scene.scene import Scene
+from dampsim.core.scene.scene import Collider, Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.steppers import implicit
 from supports import block, plane

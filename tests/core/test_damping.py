@@ -22,7 +22,7 @@ from dampsim.core.literature.damping.torque import (
 )
 from dampsim.core.literature.papers.compare import bar
 from dampsim.core.materials import ElasticMaterial
-from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
+from dampsim.core.measure.release import angular_momentum, linear_momentum
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System

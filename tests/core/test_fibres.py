@@ -22,7 +22,7 @@ from dampsim.core.geometry.mesh.box import box_tets
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.materials import ELASTIC_MODELS, ElasticMaterial
 from dampsim.core.materials.fibres import FibreEnergy, contraction_coefficients
-from dampsim.core.measure.fibres import fibre_state
+from dampsim.core.measure.element_states import fibre_state
 from dampsim.core.objective import step_problem
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import cache_inputs, describe_changes
@@ -30,9 +30,9 @@ from dampsim.core.scene.scene import Scene
 from dampsim.core.settle.contraction_lag import advance_lag
 from dampsim.core.settle.waveform import settle_law
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.system.fibres import FibreTerm
 from dampsim.core.system.history import ContractionLag
 from dampsim.core.system.inputs import BlockInputs
+from dampsim.core.system.material_terms import FibreTerm
 from references.elastic import gradient
 from references.fibres import contracted_solid, fibre_density, lag, stretched_solid
 from settle_cases import Outcome

@@ -17,7 +17,7 @@ from dampsim.core.literature.integrators import INTEGRATORS, Integrator, Integra
 from dampsim.core.literature.papers.flat_scenes import cloth, spring_orbit
 from dampsim.core.materials import Energy
 from dampsim.core.materials.strain_energy import StrainEnergy
-from dampsim.core.measure.diagnostics import energies
+from dampsim.core.measure.release import energies
 from dampsim.core.settle.controls import Controls
 from dampsim.core.settle.law import BackwardEulerLaw
 from dampsim.core.solvers.lbfgs import minimise_lbfgs

@@ -11,11 +11,10 @@ from builders import DOWN, bar, gridded_box, run_to_end, scene, static_body, wel
 from dampsim.core.base.errors import SceneError
 from dampsim.core.measure.calibrate import release_test
 from dampsim.core.measure.curve import SettleCurve
-from dampsim.core.measure.diagnostics import energies, linear_momentum
+from dampsim.core.measure.release import energies, linear_momentum
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.link import Anchor, Link, LinkPoint
 from dampsim.core.scene.parameters import Settings
-from dampsim.core.scene.scene import Scene
+from dampsim.core.scene.scene import Anchor, Link, LinkPoint, Scene
 from dampsim.core.settle.law import PiecewiseLaw, TauKappaLaw
 from dampsim.core.settle.waveform import WaveformLaw
 from dampsim.core.simulation.simulation import Simulation

@@ -14,8 +14,7 @@ import pytest
 
 from animated import AnimatedScene
 from builders import DOWN, static_body, wire
-from dampsim.core.frames.background_writer import BackgroundWriter
-from dampsim.core.frames.cache import FrameCache
+from dampsim.core.frames.cache import BackgroundWriter, FrameCache
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.literature.damping.registry import DAMPINGS

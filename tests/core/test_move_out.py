@@ -12,8 +12,8 @@ from dampsim.core.geometry.collision.intersections import first_exits, points_in
 from dampsim.core.geometry.collision.proximity import Triangles
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.fingerprint import cache_inputs, describe_changes
-from dampsim.core.simulation.moved_start import moved_sample, start_offsets
 from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.simulation.start import moved_sample, start_offsets
 from shapes import box, ring, sheet, sphere
 from supports import collider, plane
 

@@ -21,7 +21,6 @@ from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import contact_summary
 from dampsim.core.measure.report import BodyContactSummary, ShotReport, WalkerPose
 from dampsim.core.scene.body import Body, check_body
-from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.fingerprint import cache_inputs
 from dampsim.core.scene.muscles import (
     MUSCLE_OVERRIDES,
@@ -33,12 +32,11 @@ from dampsim.core.scene.muscles import (
     SensorType,
     check_controller,
 )
-from dampsim.core.scene.scene import Scene
+from dampsim.core.scene.scene import Collider, Scene
 from dampsim.core.simulation.muscle_control import MuscleControllers, next_switch_state, sensor_value
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.history import BlockHistory, History, MuscleHistory
-from dampsim.core.system.spring_dampers import SpringDampers
-from dampsim.core.system.switched_springs import SwitchedSprings
+from dampsim.core.system.switched_springs import SpringDampers, SwitchedSprings
 from references.muscles import ReferenceController, damped_chain, damped_spring
 
 ZERO_GRAVITY = np.zeros(3)

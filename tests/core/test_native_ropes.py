@@ -17,7 +17,7 @@ from dampsim.core.native.ropes import EnvelopeFactors
 from dampsim.core.settle.controls import Controls
 from dampsim.core.settle.law import BackwardEulerLaw
 from dampsim.core.simulation.assembly import build_assembly
-from dampsim.core.simulation.stepper_choice import make_stepper
+from dampsim.core.simulation.method_selection import make_stepper
 from dampsim.core.solvers import newton
 from dampsim.core.steppers.rope import RopeProblem, RopeStepper
 from dampsim.core.system.state import State

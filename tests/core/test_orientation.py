@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from builders import gridded_box
-from dampsim.core.geometry.mesh.orientation import orient_outward
-from dampsim.core.geometry.mesh.surface import weld_vertices
+from dampsim.core.geometry.mesh.surface import orient_outward, weld_vertices
 
 
 def volume(vertices: np.ndarray, triangles: np.ndarray) -> float:

@@ -16,7 +16,7 @@ from dampsim.core.literature.damping.spring import SpringDamping
 from dampsim.core.literature.integrators import INTEGRATORS, Integrator
 from dampsim.core.literature.papers.oscillator import analytical_stability_limit, growth_factor, step_matrix
 from dampsim.core.literature.papers.oscillator import stability_limit as longest
-from dampsim.core.literature.papers.per_step import PerStepDamping
+from dampsim.core.literature.papers.rate_step import PerStepDamping
 from dampsim.core.literature.papers.schmedding_scenes import (
     SchmeddingScene,
     ball_on_membrane,

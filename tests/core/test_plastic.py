@@ -17,7 +17,7 @@ from builders import scene, static_body
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame
 from dampsim.core.materials.plastic_flow import YieldSurface
-from dampsim.core.measure.flow import plastic_strain
+from dampsim.core.measure.element_states import plastic_strain
 from dampsim.core.objective import plastic_update
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import cache_inputs
@@ -26,7 +26,7 @@ from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.plastic_rest_shapes import PlasticRestShapes
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.system.plastic import PlasticTerm
+from dampsim.core.system.material_terms import PlasticTerm
 from plastic_cases import FRAME_RATES, KEYS_ON_FRAMES, PressedBall, last_frame, relative_spread, volume
 from settle_cases import Outcome
 from shapes import box

@@ -7,7 +7,7 @@ import pytest
 
 from builders import bar, scene
 from dampsim.core.measure.calibrate import _deflected_start
-from dampsim.core.measure.diagnostics import count_swings, largest_distance, rest_time
+from dampsim.core.measure.release import count_swings, largest_distance, rest_time
 from dampsim.core.simulation.simulation import Simulation
 
 

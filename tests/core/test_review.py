@@ -22,7 +22,7 @@ VIOLATIONS = [
     ("binaries", "samples.zip", "PK"),
     ("wheels", "wheels/other-1.0-py3-none-any.whl", ""),
     ("redundant_files", "tests/test_all.py", "pass"),
-    ("redundant_files", "core/literature/papers/per_step.py", "pass"),
+    ("redundant_files", "core/literature/papers/rate_step.py", "pass"),
     ("redundant_files", "farm/flamenco.js", ""),
     ("redundant_files", "farm/dask_engine.py", ""),
     ("redundant_files", "sample_blends/build.py", ""),

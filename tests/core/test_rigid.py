@@ -11,9 +11,8 @@ from scipy.spatial.transform import Rotation
 
 from builders import DOWN, gridded_box, scene, static_body
 from dampsim.core.base.errors import MeshError, ParameterError
-from dampsim.core.bodies.rigid import RigidKind, tetrahedron_of
+from dampsim.core.bodies.rigid import RigidKind, mass_properties, tetrahedron_of
 from dampsim.core.frames.frame import Frame
-from dampsim.core.geometry.mesh.mass_properties import mass_properties
 from dampsim.core.geometry.mesh.rigid_motion import fit_rigid_motion
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body

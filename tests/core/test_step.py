@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 from dampsim.core.geometry.mesh.rigid_motion import fit_rigid_motion, fit_rigid_motions, rigid_mode_basis
 from dampsim.core.literature.papers.compare import bar
 from dampsim.core.materials import ELASTIC_MODELS, DeadLoad, ElasticMaterial
-from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
+from dampsim.core.measure.release import angular_momentum, linear_momentum
 from dampsim.core.objective.step_problem import StepProblem
 from dampsim.core.settle.controls import Controls
 from dampsim.core.settle.law import BackwardEulerLaw

@@ -18,8 +18,8 @@ from dampsim.core.literature.papers.flat_scenes import (
     trapezoid,
     triangle_membrane,
 )
+from dampsim.core.literature.papers.rate_step import TraditionalStep
 from dampsim.core.literature.papers.stress_form import StressForm, _steepest_descent
-from dampsim.core.literature.papers.traditional_step import TraditionalStep
 from dampsim.core.materials.strain_energy import StrainEnergy, isotropic_moduli
 from dampsim.core.materials.strains import GreenStrain
 from dampsim.core.settle.controls import Controls

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dampsim.core.geometry.collision.proximity import is_closed, nearest_triangles
-from dampsim.core.geometry.mesh.subdivision import subdivide_to_length
 from dampsim.core.geometry.mesh.surface import Surface, triangle_areas
 from dampsim.core.geometry.mesh.triangles import Topology, Triangles
+from dampsim.core.simulation.contact_setup import subdivide_to_length
 from shapes import SHAPES, sheet, sphere, tube
 
 SURFACES = [*SHAPES.values(), tube(1.0, 0.1, 6, 8), sheet(4), sphere(40)]

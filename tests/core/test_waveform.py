@@ -16,7 +16,7 @@ from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.literature.papers.compare import bar as clamped_bar
 from dampsim.core.materials import ElasticMaterial
-from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
+from dampsim.core.measure.release import angular_momentum, linear_momentum
 from dampsim.core.scene.parameters import TOLERANCES
 from dampsim.core.settle.controls import Controls
 from dampsim.core.settle.substeps import choose_substeps

@@ -19,11 +19,9 @@ from dampsim.core.base.errors import DampSimError, MeshError
 from dampsim.core.bodies.weave import WeaveKind
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.geometry.mesh.surface import Surface
-from dampsim.core.measure.diagnostics import largest_distance
+from dampsim.core.measure.release import largest_distance
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.collider import Collider
-from dampsim.core.scene.link import Anchor, Link, LinkPoint
-from dampsim.core.scene.scene import Scene
+from dampsim.core.scene.scene import Anchor, Collider, Link, LinkPoint, Scene
 from dampsim.core.settle.controls import Controls, YarnDials
 from dampsim.core.settle.law import BackwardEulerLaw, DeformationLaw, TauKappaLaw
 from dampsim.core.settle.step_report import StepReport
@@ -33,7 +31,7 @@ from dampsim.core.steppers.static import relax_dynamically
 from dampsim.core.system.history import BlockHistory, History, YarnHistory
 from dampsim.core.system.inputs import Inputs
 from dampsim.core.system.state import State
-from dampsim.core.yarns.over_under import over_under_pattern
+from dampsim.core.yarns.woven_cloth import over_under_pattern
 from dampsim.core.yarns.yarns import trace_yarns
 
 ROOT = Path(__file__).parents[2]

@@ -17,8 +17,7 @@ from dampsim.core.geometry.collision.proximity import Triangles
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import body_contact_forces, contact_summary
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.collider import Collider
-from dampsim.core.scene.scene import Scene
+from dampsim.core.scene.scene import Collider, Scene
 from dampsim.core.simulation.contact_setup import weld_coincident
 from dampsim.core.simulation.simulation import Simulation
 from shapes import sphere, tube

@@ -12,8 +12,7 @@ from dampsim.core.base.arrays import Array
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.collision.intersections import penetration_depth
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.link import Link, LinkPoint
-from dampsim.core.scene.scene import Scene
+from dampsim.core.scene.scene import Link, LinkPoint, Scene
 from dampsim.core.simulation.contact_setup import weld_coincident
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
 from random_pairs import icosphere

@@ -15,9 +15,9 @@ from dampsim.core.literature.damping.spring import edge_incidence, largest_edge_
 from dampsim.core.literature.damping.torque import TORQUE_SCHEMES, remove_torque
 from dampsim.core.literature.integrators import INTEGRATORS
 from dampsim.core.literature.papers.compare import bent_bar, largest_stable_step, released_bar, run_case, sliver_bar
-from dampsim.core.literature.papers.per_step import PerStepDamping
+from dampsim.core.literature.papers.rate_step import PerStepDamping
 from dampsim.core.materials import StableNeoHookean, StVK
-from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
+from dampsim.core.measure.release import angular_momentum, linear_momentum
 
 from . import schmedding_figures
 from .page import FAILS, HOLDS, PARTLY, Claim, picture, small, table, verdicts

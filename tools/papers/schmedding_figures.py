@@ -13,7 +13,7 @@ from dampsim.core.literature.damping.direct import DirectDamping
 from dampsim.core.literature.damping.point import PointDamping
 from dampsim.core.literature.damping.spring import SpringDamping
 from dampsim.core.literature.damping.torque import remove_torque
-from dampsim.core.literature.papers.per_step import PerStepDamping
+from dampsim.core.literature.papers.rate_step import PerStepDamping
 from dampsim.core.literature.papers.schmedding_scenes import (
     ExplicitRun,
     SchmeddingScene,

@@ -109,7 +109,7 @@ stiff systems, regions of absolute stability, A-stable methods | measured | [pic
 implicit midpoint, trapezoidal rule | yes; Newmark with ¼ and ½ is the trapezoid | panel *Implicit Midpoint*, *Newmark* | integrators: [Ctl]: midpoint and trapezoid; integrators: [Ctl]: they need
 stiff decay | measured, all implicit integrators | `core/literature/papers/oscillator.py` | springs: [Ctl]: midpoint and trapezoid
 springs and dampers between point masses | yes; dampers by any *Damping Model* | panel *Kind*: *Springs*; `core/bodies/springs.py` | test: spring_energy_derivatives_match_formula
-a damper constant for each spring | yes, in N s/m, beside the damping of the object; muscles have theirs per stiffness | panel *Damper Attribute*, *Muscles*: *Damping*; `core/system/spring_dampers.py`, `core/system/switched_springs.py` | test: spring_dampers_match_two_masses
+a damper constant for each spring | yes, in N s/m, beside the damping of the object; muscles have theirs per stiffness | panel *Damper Attribute*, *Muscles*: *Damping*; `core/system/switched_springs.py`, `core/system/switched_springs.py` | test: spring_dampers_match_two_masses
 binary sensors of a spring's length | yes, of one edge or several together | panel *Muscles*; `core/simulation/muscle_control.py`; [muscles.md](explanation/muscles.md) | test: random_controllers_match_reference
 another rest length, stiffness and damping while active | yes | panel *Muscles*: *Length*, *Stiffness On*, *Damping On*; `core/system/switched_springs.py` | test: muscle_matches_damped_spring; test: muscle_damper_on_and_off
 weights, threshold, delay of the control | yes, with any threshold; keyframes force a muscle as well | panel *Muscles*: *Threshold*, *Delay*; `core/simulation/muscle_control.py`; rule in [muscles.md](explanation/muscles.md) | test: random_controllers_match_reference
@@ -157,7 +157,7 @@ program 3.1 | the algorithm | `core/literature/papers/stress_form.py` | young: T
 (4.1), (4.2) | d1 and d2 | command line: `python run.py compare`; `core/literature/papers/compare.py` | young: d1 and d2 are; young: In Example 2 d2
 example 1, figure 4.1, table 4.1 (a) | trapezoid | `core/literature/papers/flat_scenes.py` | young: Example 1 rests
 example 2, figure 4.2, table 4.1 (b) | annulus | `core/literature/papers/flat_scenes.py` | young: Example 2 rests; young: In Example 2 τ = 2
-(4.3) to (4.9) | the traditional step | `core/literature/papers/traditional_step.py`; panel, with implicit integration: *Traditional* | young: The traditional step works
+(4.3) to (4.9) | the traditional step | `core/literature/papers/rate_step.py`; panel, with implicit integration: *Traditional* | young: The traditional step works
 (4.10) to (4.24) | waves in a damped solid | [physics, section 4](explanation/physics/04-strain-rate-dissipation.md), with its misprints; their result below | test: traditional_step_critical_wavelength
 (4.25) to (4.28) | viscosities that critically damp one wave | panel: *Traditional*, *Wavelength*; `core/literature/damping/traditional.py` | young: (4.25) and (4.28)
 (4.29) to (4.38) | possible for ν ≥ 1/3 | rejected with an error below 1/3: `core/literature/damping/traditional.py` | young: (4.25) and (4.28)

@@ -24,7 +24,7 @@ from dampsim.core.materials.rod_strains import TangentStrain
 from dampsim.core.materials.strain_energy import StrainEnergy, isotropic_moduli
 from dampsim.core.materials.strains import SpringStrain
 from dampsim.core.materials.tetrahedra import tet_volumes
-from dampsim.core.measure.diagnostics import energies
+from dampsim.core.measure.release import energies
 from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.objective import Outcome
 from dampsim.core.steppers.implicit import Stepper

@@ -12,8 +12,8 @@ from dampsim.core.base.arrays import Array
 from dampsim.core.geometry.mesh.box import box_tets
 from dampsim.core.literature.damping.traditional import viscosities
 from dampsim.core.literature.papers.flat_scenes import annulus, pressed_trapezoid, pulled_annulus, trapezoid
+from dampsim.core.literature.papers.rate_step import TraditionalStep
 from dampsim.core.literature.papers.stress_form import StressForm
-from dampsim.core.literature.papers.traditional_step import TraditionalStep
 from dampsim.core.materials import ElasticMaterial, StableNeoHookean, TetElasticity
 from dampsim.core.materials.tetrahedra import lumped_mass, tet_volumes
 from dampsim.core.settle.controls import Controls

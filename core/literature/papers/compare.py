@@ -18,8 +18,8 @@ from ...base.wording import unknown_name
 from ...geometry.mesh.box import box_tets
 from ...materials import ElasticDensity, ElasticMaterial, StableNeoHookean, TetElasticity
 from ...materials.tetrahedra import lumped_mass, tet_volumes
-from ...measure.diagnostics import angular_momentum, energies, linear_momentum
 from ...measure.plot import line_chart
+from ...measure.release import angular_momentum, energies, linear_momentum
 from ...scene.parameters import PARAMETERS, Settings
 from ...settle.controls import Controls
 from ...settle.law import BackwardEulerLaw

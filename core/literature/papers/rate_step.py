@@ -1,9 +1,16 @@
-"""Implicit step with the damping evaluated at its end, for the Jacobians of [SRD] 3.4.
+"""Steps of the literature: an implicit one with damping at its end, and the traditional method.
+
+The implicit step is for the Jacobians of [SRD] 3.4:
 
     M (v+ - v^) = g (f_e(x+) + f_d(x+, v+) + M g_0),   x+ = x^ + g v+
 
 Backward Euler has g = h, x^ = x, v^ = v; Newmark's average acceleration has g = h/2, x^ = x + h v/2 and v^ = v + h a/2.
 DampSim's own steps hold C constant in each solve, so that [SRD] (9) occurs in none of them.
+
+The traditional method of [You] 4.2 has explicit elasticity, then damping by the predicted strain rate ([You] (4.3) to
+(4.9)), with the forces of Green's strain; see docs/explanation/physics/05-stress-form.md for those of the thesis:
+
+    v~ = v + h M^-1 f_e(x),   x~ = x + h v~,   v+ = v + h M^-1 (f_e(x) + f_d(x~, v~)),   x+ = x + h v+
 """
 
 from __future__ import annotations
@@ -16,9 +23,11 @@ from scipy.sparse import csc_matrix, diags
 from scipy.sparse.linalg import splu
 
 from ...base.arrays import Array
-from ...materials.strain_energy import StrainEnergy
+from ...materials.strain_energy import StrainEnergy, isotropic_moduli
 from ...system.system import System
+from ..damping.damping import Damping
 from ..damping.dissipation import Dissipation
+from ..damping.frame_rate import REFERENCE_FRAME_RATE
 
 
 class PositionJacobian(StrEnum):
@@ -99,3 +108,34 @@ class RateStep:
             converged = float(np.abs(change).max()) <= self.tolerance * float(np.abs(v).max())
         x = np.where(self.system.is_fixed[:, None], positions, x0 + g * v)
         return RateStepResult(x, v, iterations, converged)
+
+
+class PerStepDamping(Damping):
+    """Damping that removes its gamma in every step, independent of the step size, as in the paper."""
+
+    def __init__(self, inner: Damping) -> None:
+        self._inner = inner
+
+    def damp_velocities(self, positions: Array, start_velocities: Array, predicted: Array, h: float) -> Array:
+        return self._inner.damp_velocities(positions, start_velocities, predicted, 1.0 / REFERENCE_FRAME_RATE)
+
+
+@dataclass(frozen=True)
+class TraditionalStep:
+    """Stepper for a membrane. phi, psi: N s/m, the viscosities of [You] (4.7)."""
+
+    system: System
+    phi: float
+    psi: float
+
+    def step(self, positions: Array, velocities: Array, h: float) -> tuple[Array, Array]:
+        """Return positions and velocities (n, 3) h seconds later."""
+        (energy,) = self.system.blocks[0].energies
+        assert isinstance(energy, StrainEnergy)
+        damping = Dissipation(energy.strain, isotropic_moduli(self.phi, self.psi, 2), energy.weights, len(positions))
+        # Fixed nodes have no mobility.
+        mobility_step = np.where(self.system.is_fixed, 0.0, h / self.system.mass)[:, None]
+        elastic = -energy.value_gradient(positions)[1]
+        predicted = velocities + mobility_step * elastic
+        after = predicted + mobility_step * damping.force(positions + h * predicted, predicted)
+        return positions + h * after, after

@@ -1,23 +1,32 @@
-"""Operators that start the simulation of meshes, and of objects that become meshes first."""
+"""Operators that start the simulation of meshes, curves and other objects, or open samples, and fabrics."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import bpy
-from bpy.types import Context, Operator
+from bpy.props import EnumProperty, StringProperty
+from bpy.types import Context, Event, Menu, Operator, PropertyGroup, UILayout
 
 from ....core import MeshError, SceneError
+from ....core.base.wording import format_number, match_name, unknown_name
+from ....core.bodies.fabrics import FABRICS
 from ....core.geometry.mesh.surface import MAX_SOLID_AREA_RATIO, is_shell, open_area_ratio
+from ...blender.curve_points import centre_line
 from ...blender.modifiers import simulated_topology_modifiers
 from ...blender.operator_calls import call_operator
 from ...blender.sampler import Sampler, mesh_positions
+from ...blender.samples import SAMPLES, sample_path
 from ...blender.yarns import shows_yarns
 from ...model import default_settings
+from ...model.default_settings import apply_fabric, current_fabric
 from ...model.groups import format_names
-from ...model.objects import active_simulated, is_simulated
+from ...model.objects import active_simulated, all_simulated, can_start_job, chosen_simulated, is_simulated
 from ...scene_reader.pin_proposals import propose_pins
 from ...scene_reader.scene_builder import mesh_triangles
 from ...translations import report, translate
-from ..contact.overlap_reports import report_with_overlaps
+from ..common.chosen_objects import ChosenObjectsOperator
+from ..contact.operators import report_with_overlaps
 from ..pins.operators import bones_text, set_pins
 
 # A surface whose holes are a smaller fraction of it counts as closed, such as one with eye sockets or a cut-off neck.
@@ -180,6 +189,158 @@ class DAMPSIM_OT_local_add(_PrepareAndAdd, Operator):
                type="SELECT_OBDATA")  # fmt: skip
 
 
-CLASSES = (DAMPSIM_OT_add, DAMPSIM_OT_convert_add, DAMPSIM_OT_local_add)
+def rope_of_curve(curve: bpy.types.Object) -> bpy.types.Object | None:
+    """Return the rope that a curve already follows, or None."""
+    return next((obj for obj in all_simulated() if obj.dampsim.curve == curve), None)
+
+
+class DAMPSIM_OT_curve_rope(Operator):
+    """Simulate the centre line as a rope, pinned at the first point of each open spline. The curve follows the bake"""
+
+    bl_idname = "dampsim.curve_rope"
+    bl_label = "Simulate as a Rope"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        curve = context.object
+        is_local_curve = (
+            curve is not None and curve.type == "CURVE" and curve.library is None and context.mode == "OBJECT"
+        )
+        return is_local_curve and can_start_job(cls, context)
+
+    def execute(self, context: Context) -> set[str]:
+        curve = context.object
+        if rope_of_curve(curve) is not None:
+            report(
+                self, {"ERROR"}, f"{curve.name}: it already follows {rope_of_curve(curve).name}. Simulate that object."
+            )
+            return {"CANCELLED"}
+        line = centre_line(curve.data)
+        if not len(line.edges):
+            report(self, {"ERROR"}, f"{curve.name}: the curve has no length. Give it two or more points.")
+            return {"CANCELLED"}
+        mesh = bpy.data.meshes.new(f"{curve.name} Rope")
+        mesh.from_pydata(line.points.tolist(), line.edges.tolist(), [])
+        rope = bpy.data.objects.new(mesh.name, mesh)
+        for collection in curve.users_collection:
+            collection.objects.link(rope)
+        rope.parent, rope.hide_render, rope.display_type = curve, True, "WIRE"
+        if line.open_starts:
+            rope.vertex_groups.new(name="Pin").add(line.open_starts, 1.0, "REPLACE")
+        for other in context.selected_objects:
+            other.select_set(False)
+        rope.select_set(True)
+        context.view_layer.objects.active = rope
+        context.view_layer.update()
+        rope.dampsim.curve = curve
+        text = enable_simulation(rope, context.scene)
+        if curve.data.bevel_depth > 0.0:
+            rope.dampsim.thickness = 2000.0 * curve.data.bevel_depth
+        report_with_overlaps(self, context, f"{rope.name}: {text}; {curve.name} follows its bake", [rope])
+        return {"FINISHED"}
+
+
+class DAMPSIM_MT_fabrics(Menu):
+    bl_label = "Fabrics"
+
+    def draw(self, context: Context) -> None:
+        for name in FABRICS:
+            text = f"{name}: {FABRICS[name].use}"
+            self.layout.operator(DAMPSIM_OT_fabric.bl_idname, text=translate(text)).fabric = name
+
+
+class DAMPSIM_OT_fabric(ChosenObjectsOperator, Operator):
+    """Set stiffness, weight, thickness and bending of the selected cloth to those of a fabric"""
+
+    bl_idname = "dampsim.fabric"
+    bl_label = "Fabric"
+    bl_options = {"REGISTER", "UNDO"}
+
+    fabric: StringProperty(options={"SKIP_SAVE"})
+
+    @classmethod
+    def description(cls, context: Context, properties: object) -> str:
+        fabric = FABRICS.get(match_name(getattr(properties, "fabric", ""), FABRICS))
+        if fabric is None:
+            return translate(str(cls.__doc__))
+        return translate(
+            f"{1000.0 * fabric.area_density:.0f} g/m², stretch stiffness {format_number(fabric.stretch)} N/m, "
+            f"drape {fabric.drape}%: silk falls in folds at 50%, card stays flat at 100%"
+        )
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = active_simulated(context)
+        return obj is not None and obj.dampsim.kind == "CLOTH" and super().poll(context)
+
+    def objects(self, context: Context) -> list[bpy.types.Object]:
+        return [obj for obj in chosen_simulated(context) if obj.dampsim.kind == "CLOTH"]
+
+    def execute(self, context: Context) -> set[str]:
+        name = match_name(self.fabric, FABRICS)
+        if not name:
+            report(self, {"ERROR"}, unknown_name("a fabric", self.fabric, FABRICS))
+            return {"CANCELLED"}
+        self.fabric = name
+        return super().execute(context)
+
+    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+        apply_fabric(obj, self.fabric)
+        return ""
+
+
+def draw_fabrics(layout: UILayout, group: PropertyGroup) -> None:
+    """Draw the menu of fabrics, with the drape of the current one."""
+    name = current_fabric(group)
+    text = f"{name}, drape {FABRICS[name].drape}%" if name else "Fabrics"
+    layout.menu(DAMPSIM_MT_fabrics.__name__, text=translate(text), icon="MATERIAL")
+
+
+class DAMPSIM_OT_open_sample(Operator):
+    """Open a copy of a sample as a new, unsaved file. Blender asks first whether to save your changes"""
+
+    bl_idname = "dampsim.open_sample"
+    bl_label = "Open Sample"
+
+    sample: EnumProperty(name="Sample", items=[(name, title, "") for name, title in SAMPLES.items()])
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return can_start_job(cls, context)
+
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        return self._open("INVOKE_DEFAULT")
+
+    def execute(self, context: Context) -> set[str]:
+        return self._open("EXEC_DEFAULT")
+
+    def _open(self, call: str) -> set[str]:
+        """Open it as a start-up file, so that nothing is saved or cached in the folder of the add-on."""
+        # After the file is read, this operator no longer exists.
+        failure, path = f"Sample {SAMPLES[self.sample]} cannot be opened", sample_path(self.sample)
+        try:
+            call_operator(
+                partial(bpy.ops.wm.read_homefile, call),
+                failure,
+                "install DampSim again",
+                filepath=str(path),
+                load_ui=False,
+            )
+        except SceneError as error:
+            report(self, {"ERROR"}, str(error))
+            return {"CANCELLED"}
+        return {"FINISHED"}
+
+
+CLASSES = (
+    DAMPSIM_OT_add,
+    DAMPSIM_OT_convert_add,
+    DAMPSIM_OT_local_add,
+    DAMPSIM_OT_curve_rope,
+    DAMPSIM_MT_fabrics,
+    DAMPSIM_OT_fabric,
+    DAMPSIM_OT_open_sample,
+)
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -1,4 +1,4 @@
-"""Operators that bake."""
+"""Operators that bake, and that add maps of simulated objects for materials."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from collections.abc import Generator
 from typing import Any
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, IntProperty
-from bpy.types import Context, Event, Menu, Operator
+from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty
+from bpy.types import Context, Event, Menu, Operator, UILayout
 
 from ....core import SceneError
 from ...blender.bone_bakes import rig_of
 from ...blender.dampsim_names import bake_mark
 from ...blender.dependencies import is_local
+from ...blender.maps import detach_maps, maps_modifier
 from ...blender.operator_calls import pass_error
 from ...jobs import bake as job
+from ...jobs.maps import update_maps
 from ...model.cache_status import known_status
 from ...model.groups import group_of, groups_of, preview_range
 from ...model.objects import (
     active_simulated,
     can_start_job,
+    chosen_simulated,
     filter_simulated,
     selected_simulated,
     simulated_in_scene,
@@ -29,6 +32,7 @@ from ...scene_reader.bone_chains import is_selected
 from ...translations import report, translate
 from ...work.modal import ModalJob
 from ...work.steps import Step
+from ..common.chosen_objects import ChosenObjectsOperator, count_label
 from ..common.layout import labelled_column
 
 
@@ -258,12 +262,55 @@ def _selected_bones(obj: bpy.types.Object) -> list[str]:
     return [bone.name for bone in rig.pose.bones if is_selected(bone) and not bake_mark(bone.bone)]
 
 
+_REMOVE_TIP = "Remove the maps of the selected objects"
+
+
+class DAMPSIM_OT_maps(ChosenObjectsOperator, Operator):
+    """Add attributes for materials to the selected objects: stretch, compression, contact with colliders, and velocity.
+    They render without files. Press again after colliders have changed"""
+
+    bl_idname = "dampsim.maps"
+    bl_label = "Add Maps"
+    bl_options = {"REGISTER", "UNDO"}
+
+    contact_range: FloatProperty(
+        name="Contact Range", min=0.0,
+        description="Set the distance from colliders at which contact falls to 0; 0 for 2% of the size, or as before",
+        subtype="DISTANCE", options={"SKIP_SAVE"},
+    )  # fmt: skip
+    remove: BoolProperty(name="Remove", description=_REMOVE_TIP, options={"SKIP_SAVE", "HIDDEN"})
+
+    @classmethod
+    def description(cls, context: Context, properties: Any) -> str:
+        return translate(_REMOVE_TIP) if properties.remove else " ".join(translate(str(cls.__doc__)).split())
+
+    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+        if self.remove:
+            detach_maps(obj)
+        else:
+            update_maps(context.view_layer, obj, self.contact_range)
+        return ""
+
+
+def draw_maps(layout: UILayout, context: Context, obj: bpy.types.Object) -> None:
+    """Draw the buttons that add, update and remove maps, if the object has a bake or maps."""
+    has_maps = maps_modifier(obj) is not None
+    if not (has_maps or obj.dampsim.baked):
+        return
+    row = layout.row(align=True)
+    text = count_label("Update Maps" if has_maps else DAMPSIM_OT_maps.bl_label, chosen_simulated(context))
+    row.operator(DAMPSIM_OT_maps.bl_idname, text=translate(text), icon="NODE_MATERIAL")
+    if has_maps:
+        row.operator(DAMPSIM_OT_maps.bl_idname, text="", icon="X").remove = True
+
+
 CLASSES = (
     DAMPSIM_OT_bake,
     DAMPSIM_OT_rebake_range,
     DAMPSIM_MT_bake,
     DAMPSIM_OT_use_preview_range,
     DAMPSIM_OT_use_selected_bones,
+    DAMPSIM_OT_maps,
 )
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -28,13 +28,13 @@ from ..objects.operators import DAMPSIM_OT_clear
 from .checks import CHECKS
 from .influence_operators import DAMPSIM_OT_key_influence, draw_blends, draw_retiming
 from .issue_list import draw_issues
-from .map_operators import draw_maps
 from .operators import (
     DAMPSIM_MT_bake,
     DAMPSIM_OT_bake,
     DAMPSIM_OT_use_preview_range,
     DAMPSIM_OT_use_selected_bones,
     baked_objects,
+    draw_maps,
 )
 
 # Properties and labels of compressed bakes, by target.

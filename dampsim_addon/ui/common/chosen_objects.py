@@ -1,4 +1,4 @@
-"""Base class of operators that apply to all selected simulated objects, and their labels."""
+"""Base classes of operators on all selected simulated objects, with their labels, and of jobs on the active one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from bpy.types import Context
 
 from ....core import DampSimError
 from ...model.groups import format_names
-from ...model.objects import can_start_job, check_editable, chosen_simulated
+from ...model.objects import active_simulated, can_start_job, check_editable, chosen_simulated
 from ...translations import report, translate
+from ...work.modal import ModalJob
 
 # At most this many errors are reported in full.
 _MAX_ERRORS = 2
@@ -59,3 +60,17 @@ class ChosenObjectsOperator:
             kind = "WARNING" if objects_by_note else "ERROR"
             report(self, {kind}, " ".join([*problems[:_MAX_ERRORS], *more]))  # type: ignore[arg-type]
         return {"FINISHED"} if objects_by_note else {"CANCELLED"}
+
+
+class ActiveObjectJob(ModalJob):
+    """Mixin for modal operators on the active simulated object."""
+
+    def subject(self, context: Context) -> str:
+        return str(active_simulated(context).name)
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        if active_simulated(context) is None:
+            cls.poll_message_set(translate, "Select an object that DampSim simulates")
+            return False
+        return can_start_job(cls, context)

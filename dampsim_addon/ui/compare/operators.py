@@ -13,7 +13,7 @@ from ...model.objects import active_simulated
 from ...status.results import remove_ghosts
 from ...translations import report, translate
 from ...work.steps import Step
-from ..common.active_object_job import ActiveObjectJob
+from ..common.chosen_objects import ActiveObjectJob
 
 
 class DAMPSIM_OT_ghost_add(Operator):

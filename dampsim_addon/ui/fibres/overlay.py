@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....core import Array
-from ....core.measure.fibres import fibre_state
+from ....core.measure.element_states import fibre_state
 from ..common import drawing
 from ..common.overlay_option import BodyView, OverlayOption
 

@@ -13,8 +13,8 @@ import bpy
 from bpy.types import Context, Event, Operator
 
 from ... import live
+from ...blender.animation import object_with_unkeyed_change
 from ...blender.sampler import ACTIVE_SAMPLERS
-from ...live.unkeyed_changes import object_with_unkeyed_change
 from ...model.groups import Group, groups_of
 from ...model.objects import is_job_running, simulated_in_scene
 from ...session import SessionState, Subscriber

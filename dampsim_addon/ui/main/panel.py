@@ -22,11 +22,18 @@ from ...status.measurements import is_measurement_current, required_substeps
 from ...targets.influence import influence_values
 from ...targets.landing import stored_weights, weights_at
 from ...translations import translate
-from ..add.add_operators import CONVERTIBLE_TYPES, DAMPSIM_OT_add, DAMPSIM_OT_convert_add, DAMPSIM_OT_local_add, can_add
-from ..add.curve_operators import DAMPSIM_OT_curve_rope, rope_of_curve
-from ..add.fabric_operators import draw_fabrics
+from ..add.add_operators import (
+    CONVERTIBLE_TYPES,
+    DAMPSIM_OT_add,
+    DAMPSIM_OT_convert_add,
+    DAMPSIM_OT_curve_rope,
+    DAMPSIM_OT_local_add,
+    DAMPSIM_OT_open_sample,
+    can_add,
+    draw_fabrics,
+    rope_of_curve,
+)
 from ..add.hair_operators import DAMPSIM_OT_hair, has_guides
-from ..add.sample_operators import DAMPSIM_OT_open_sample
 from ..common.layout import (
     UNIT_X,
     ChildPanel,

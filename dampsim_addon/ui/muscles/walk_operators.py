@@ -15,7 +15,7 @@ from ...model.objects import active_simulated, is_job_running
 from ...status.results import ghosts_of, remove_ghosts
 from ...translations import report, translate
 from ...work.steps import Step
-from ..common.active_object_job import ActiveObjectJob
+from ..common.chosen_objects import ActiveObjectJob
 from ..common.layout import draw_wrapped, labelled_column
 
 

@@ -21,8 +21,7 @@ from ...status.results import displayed_curve
 from ...targets.keys import remove_joined_keys
 from ...translations import translate
 from ...work.steps import Step
-from ..common.active_object_job import ActiveObjectJob
-from ..common.chosen_objects import ChosenObjectsOperator
+from ..common.chosen_objects import ActiveObjectJob, ChosenObjectsOperator
 from .group_operators import simulate_separately
 
 

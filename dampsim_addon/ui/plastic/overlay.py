@@ -9,7 +9,7 @@ import numpy as np
 
 from ....core import Array, Index
 from ....core.base.wording import format_percent
-from ....core.measure.flow import plastic_strain
+from ....core.measure.element_states import plastic_strain
 from ..common import drawing
 from ..common.overlay_option import BodyView, OverlayOption
 from ..compare.overlay import vertex_normals

@@ -12,8 +12,7 @@ from ....core.base.wording import format_count
 from ....core.bodies.vertex_nodes import VertexSkin
 from ....core.bodies.weave import WeaveKind
 from ....core.system.weave_term import find_weave_term
-from ....core.yarns.over_under import over_under_pattern
-from ....core.yarns.woven_cloth import WovenCloth
+from ....core.yarns.woven_cloth import WovenCloth, over_under_pattern
 from ...blender.hair import guide_object
 from ...blender.modifiers import simulated_topology_modifiers
 from ...blender.sampler import Sampler, mesh_positions
@@ -21,10 +20,9 @@ from ...blender.yarns import create_yarn_object, delete_yarn_object, is_orphaned
 from ...model import default_settings
 from ...model.objects import can_start_job, is_simulated
 from ...scene_reader.scene_builder import mesh_edges, mesh_triangles
-from ...status.woven_yarns import YarnStatus, yarn_digest, yarn_status
+from ...status.pieces import YarnStatus, yarn_digest, yarn_status
 from ...translations import report, translate
-from ..add.add_operators import can_add, enable_simulation
-from ..add.curve_operators import rope_of_curve
+from ..add.add_operators import can_add, enable_simulation, rope_of_curve
 from ..common.layout import draw_wrapped
 
 
