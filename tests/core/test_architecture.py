@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from routes import count_returns, route
 
 ROOT = Path(__file__).parents[2]
 CORE = sorted((ROOT / "core").rglob("*.py"))
@@ -144,3 +145,51 @@ def test_no_folder_dominates_core() -> None:
         if folder.is_dir()
     }
     assert {name: share for name, share in shares.items() if share > MAX_SHARE} == {}
+
+
+# A call whose route is known. Comments name the visits.
+ROUTE_EXAMPLE = """
+from __future__ import annotations
+from .a import A, make
+from .b import B as Renamed
+from . import c
+from .unused import Unused
+
+LIMIT = Renamed(1)
+
+class Call:
+    kind = A  # a
+    def step(self, x: Unused, y=Unused()) -> Unused:
+        z: Unused = make(x).then()  # a
+        if x > LIMIT:  # b
+            return self.kind(z)  # a again: a return
+        other = Part(z)
+        return other.end(c.last(LIMIT))  # method of Part, then c: a return; LIMIT was read
+    def unread(self):
+        return Unused()
+
+class Part:
+    def __init__(self, z):
+        self.z = make(z)  # a, nothing in between
+    @Unused
+    def end(self, x):
+        return [c.last(one) for one in x if A]  # c, then a: a return
+"""
+
+
+def example_route(folder: Path, code: str) -> list[str]:
+    for name in ("a", "b", "c", "unused"):
+        (folder / f"{name}.py").touch()
+    (folder / "own.py").write_text(code, encoding="utf-8")
+    return route(folder / "own.py", "Call.step", folder)
+
+
+def test_route_follows_own_code_once(tmp_path: Path) -> None:
+    assert example_route(tmp_path, ROUTE_EXAMPLE) == ["own", "a", "b", "a", "c", "a", "c"]
+    assert count_returns(["own", "a", "b", "a", "c", "a", "c"]) == 3
+
+
+def test_route_follows_unknown_owner(tmp_path: Path) -> None:
+    """A method of any class of the module is read; the attributes of an imported name are not."""
+    assert example_route(tmp_path, ROUTE_EXAMPLE.replace("other.end(", "x.end("))[-3:] == ["c", "a", "c"]
+    assert example_route(tmp_path, ROUTE_EXAMPLE.replace("other.end(", "A.end("))[-3:] == ["b", "a", "c"]
