@@ -15,12 +15,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..base.arrays import Array, take_rows
+from ..base.arrays import Array
 from ..settle.first_mode import FirstModeLaw
 from ..settle.waveform import REST_FRACTION
 from ..system.region import Region
-from ..system.state import State
-from ..system.system import System
 
 # Envelope of the law, over the largest deflection, below which steps search the equilibrium.
 _LATE_ENVELOPE = 0.1
@@ -119,26 +117,6 @@ def next_slack_swing(
 def search_law(law: FirstModeLaw, swing: SlackSwing, h: float) -> FirstModeLaw:
     """Return the law of a step of h s."""
     return law if math.isinf(swing.remaining_time) else replace(law, decay=_SEARCH_PHASE / h, frequency=0.0)
-
-
-def relax(system: System, before: State, after: State, h: float) -> State:
-    """Return the state on the way to the equilibrium that a step of h s has found.
-
-    before: state at the start of the step, with the swings of the step.
-    """
-    swings = known_swings(before.history.block(system.name).steering, len(system.regions))
-    if swings is None or all(math.isinf(one.remaining_time) for one in swings):
-        return after
-    x, v = after.positions.copy(), after.velocities.copy()
-    for region, swing in zip(system.regions, swings, strict=True):
-        if math.isinf(swing.remaining_time):
-            continue
-        start = take_rows(before.positions, region.free)
-        way = take_rows(x, region.free) - start
-        part = relaxed_part(swing, float(np.linalg.norm(way, axis=1).max()), h)
-        x[region.free] = start + part * way
-        v[region.free] = part * take_rows(v, region.free)
-    return replace(after, positions=x, velocities=v)
 
 
 def relaxed_part(swing: SlackSwing, way: float, h: float) -> float:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 
 from ..base.arrays import Array
 from ..settle.controls import Controls
+from ..settle.step_report import StepReport
 from ..system.history import SleepCounter
 from ..system.inputs import Inputs
 from ..system.state import State
@@ -62,10 +64,10 @@ def contact_dial_values(inputs: Inputs) -> Array:
     return np.array(found)
 
 
-def sleep_step(state: State, h: float) -> State:
-    """Return the state of a sleeping system after a step of h seconds."""
+def sleep_step(state: State, h: float) -> tuple[State, StepReport]:
+    """Return the state of a sleeping system after a step of h seconds, and the report."""
     none = np.zeros_like(state.positions)
-    return State(state.time + h, state.positions, none, none, state.history)
+    return State(state.time + h, state.positions, none, none, state.history), StepReport.before_searches(1, Counter())
 
 
 def count_still_step(

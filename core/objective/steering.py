@@ -31,9 +31,10 @@ from ..system.history import DeformationHistory
 from ..system.inputs import Inputs
 from ..system.region import Region
 from ..system.state import State
+from ..system.system import System
 from ..system.term import StiffnessScaling
 from .reference_motion import RegionSlice, StepContext, reference_velocity
-from .slack_steering import UNKNOWN_SWING, can_steer_slack, known_swings, next_slack_swing, search_law
+from .slack_steering import UNKNOWN_SWING, can_steer_slack, known_swings, next_slack_swing, relaxed_part, search_law
 from .step_potential import ThetaWeights, step_start_forces
 from .stepper_view import StepperView
 
@@ -155,6 +156,26 @@ def _steer_slack(
     own = replace(own, steering=np.array([one.numbers for one in swings]))
     state = replace(state, history=state.history.with_block(system.name, own))
     return state, replace(controls, laws=tuple(steered))
+
+
+def relax(system: System, before: State, after: State, h: float) -> State:
+    """Return the state on the way to the equilibrium that a step of h s has found.
+
+    before: state at the start of the step, with the swings of the step.
+    """
+    swings = known_swings(before.history.block(system.name).steering, len(system.regions))
+    if swings is None or all(math.isinf(one.remaining_time) for one in swings):
+        return after
+    x, v = after.positions.copy(), after.velocities.copy()
+    for region, swing in zip(system.regions, swings, strict=True):
+        if math.isinf(swing.remaining_time):
+            continue
+        start = take_rows(before.positions, region.free)
+        way = take_rows(x, region.free) - start
+        part = relaxed_part(swing, float(np.linalg.norm(way, axis=1).max()), h)
+        x[region.free] = start + part * way
+        v[region.free] = part * take_rows(v, region.free)
+    return replace(after, positions=x, velocities=v)
 
 
 def _slack_deflection(stepper: StepperView, context: StepContext, controls: Controls, place: int) -> Array | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar
 
-from ..solvers.objective import Outcome
+from ..solvers.objective import Minimum, Outcome
 
 
 class Verdict(Enum):
@@ -66,6 +66,30 @@ class StepReport:
     substeps: int
     residual: float
     guards: Mapping[type[Guard], int] = field(default_factory=dict)
+
+    @staticmethod
+    def before_searches(substeps: int, counts: GuardCounts) -> StepReport:
+        """Return the report of a step without any search so far. counts: of the guards, increased by its searches."""
+        return StepReport(Outcome.CONVERGED, 0, 0, substeps, 0.0, counts)
+
+    def with_search(self, minimum: Minimum) -> StepReport:
+        """Return the report with one more search. The first failure is its outcome."""
+        return replace(
+            self,
+            outcome=minimum.outcome if self.has_converged else self.outcome,
+            iterations=self.iterations + minimum.iterations,
+            evaluations=self.evaluations + minimum.evaluations,
+            residual=max(self.residual, minimum.residual),
+        )
+
+    def with_end(self, is_finite: bool) -> StepReport:
+        """Return the report after the results of the searches so far were accepted. is_finite: whether they are."""
+        return replace(self, outcome=Outcome.CONVERGED if is_finite else Outcome.NOT_FINITE)
+
+    @property
+    def has_converged(self) -> bool:
+        """True if the step was made."""
+        return self.outcome is Outcome.CONVERGED
 
     @property
     def is_rough(self) -> bool:

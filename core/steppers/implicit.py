@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +14,6 @@ from scipy.spatial import cKDTree
 from ..base.arrays import Array, Index
 from ..base.memo import Memo
 from ..contact.collision_detection import CollisionDetection
-from ..contact.collision_state import CollisionState
 from ..contact.contact_preconditioner import COLUMN_BATCH, InverseColumns
 from ..contact_response.contact_guards import ContactGuards
 from ..contact_response.contact_solve import ContactSolve
@@ -22,13 +21,12 @@ from ..contact_response.push_out import PushOut
 from ..objective.contact_problem import ContactProblem
 from ..objective.nodal_rotations import NodalRotations
 from ..objective.reference_motion import RegionSlice, region_slices
-from ..objective.slack_steering import relax
 from ..objective.sleep import count_still_step, is_asleep, sleep_step
-from ..objective.steering import steer
+from ..objective.steering import relax, steer
 from ..objective.step_problem import StepProblem
 from ..objective.stepper_view import ViscousMatrix
 from ..settle.controls import Controls
-from ..settle.step_report import GuardCounts, StepReport, Verdict
+from ..settle.step_report import StepReport
 from ..settle.support_modes import ContactEnvironment
 from ..settle.work_meter import WorkMeter
 from ..solvers.factorisation import Solve
@@ -36,13 +34,12 @@ from ..solvers.lbfgs import minimise_lbfgs
 from ..solvers.modes import largest_eigenvalue
 from ..solvers.objective import Minimum, Outcome, Tolerance
 from ..solvers.preconditioner import accurate_solve, build_preconditioner
-from ..system.inputs import Inputs, subinterval_inputs
+from ..system.inputs import Inputs
 from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
-from .shape_limit import carried_state, overstretched_regions, restarted_history
 from .step_policy import DeepOverlaps, Minimiser, SpentWork, StepPolicy
-from .violence import Violence
+from .step_task import StepResult, StepTask
 
 # Number of bits of the inertia that identify a factorisation.
 _INERTIA_BITS = 40
@@ -53,22 +50,18 @@ _ROUNDING = 4.0 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
-class _Step:
-    """Arguments of a step, see Stepper.step(), with its counts of guards and its meter.
+class _Solution:
+    """Minimum of the problem of a part of a step, and the contact solve that found it, if there was one."""
 
-    detection: of the whole step; None if nothing has been detected yet.
-    violence: of the whole step.
-    """
+    problem: ContactProblem
+    minimum: Minimum
+    contact: ContactSolve | None = None
 
-    inputs: Inputs
-    h: float
-    controls: Controls
-    guess: Array | None
-    damping_positions: Array | None
-    counts: GuardCounts
-    meter: WorkMeter
-    detection: CollisionDetection | None
-    violence: Violence
+    def state_after(self, is_final: bool) -> State:
+        """Return the state after the part. is_final: see ContactSolve.finish_step()."""
+        if self.contact is None:
+            return self.problem.state_after(self.minimum.velocities)
+        return self.contact.finish_step(self.problem, self.minimum.velocities, is_final)
 
 
 class Stepper:
@@ -175,98 +168,175 @@ class Stepper:
             a meter, the search is not bounded.
         """
         if is_asleep(self.system, state, inputs, controls):
-            return sleep_step(state, h), StepReport(Outcome.CONVERGED, 0, 0, 1, 0.0)
-        given_state = state
-        state, controls = steer(self, state, inputs, h, controls)
-        counts: GuardCounts = Counter()
-        work, policy = meter or WorkMeter(), self.policy
-        violence = Violence.of(self.system, state, inputs, h, self.size)
-        work.begin_step(policy.spent_work.max_work(violence), policy.spent_work.costs(violence))
-        if policy.spent_work.fires(policy.spent_work.ends_at_once(violence), counts):
-            # The search of the whole step would be discarded.
-            step = _Step(inputs, h, controls, guess, damping_positions, counts, work, None, violence)
-            return self._end_roughly(state, state, step, 0, 1)
-        halvings, detection = self.initial_bisections(state, inputs, h, controls, counts)
-        step = _Step(inputs, h, controls, guess, damping_positions, counts, work, detection, violence)
-        while True:
-            after, report, done = self._step_in_parts(state, step, 2**halvings)
-            if report.outcome is Outcome.CONVERGED:
-                break
-            is_last = halvings == policy.max_bisections or not (
-                work.is_spent or policy.may_bisect(report.outcome, counts)
-            )
-            # A static search continues from its last shape if a step fails, so it needs no rough end.
-            may_fail = not work.is_limited or controls.is_static
-            if policy.spent_work.fires(work.is_spent or (is_last and not may_fail), counts):
-                return self._end_roughly(state, after, step, done, 2**halvings)
-            if is_last:
-                return given_state, report
-            halvings += 1
-        guard, is_regular = policy.excessive_motion, not report.hard_guards
-        is_excessive = work.is_limited and guard.applies(
-            self.system, state, after, inputs, h, violence=violence, is_rough=report.is_rough
+            return sleep_step(state, h)
+        start, controls = steer(self, state, inputs, h, controls)
+        policy = self.policy
+        task = StepTask.of(
+            self.system,
+            start,
+            inputs,
+            h,
+            controls,
+            size=self.size,
+            guess=guess,
+            damping_positions=damping_positions,
+            meter=meter,
         )
-        if guard.fires(is_excessive, counts):
-            after = guard.limit(self.system, state, after, inputs, h, is_rough=report.is_rough)
-        after = self._without_deep_overlaps(state, relax(self.system, state, after, h), step)
-        return self._finished(state, after, step, is_regular=is_regular), report
+        policy.spent_work.begin_step(task)
+        result = self._search(task)
+        if not result.report.has_converged:
+            return state, result.report
+        after = policy.excessive_motion.limit_end(task, result)
+        if not result.is_calmed:
+            after = relax(self.system, start, after, h)
+        after = policy.deep_overlaps.push_out(task, after, self._push_out)
+        after = count_still_step(self.system, start, after, inputs, h, controls, result.is_regular)
+        return policy.spent_work.remember(task, after, has_converged=result.has_converged), result.report
 
-    def _without_deep_overlaps(self, before: State, after: State, step: _Step) -> State:
-        """Return the state at the end of a frame, pushed out of deep overlaps where animated points crush bodies."""
-        guard, inputs = self.policy.deep_overlaps, [one.contact for one in step.inputs]
-        contact, is_shown = self.system.contact, step.meter.is_limited and step.meter.is_last_step
-        if contact is None or all(one is None for one in inputs):
-            return after
-        if not (guard.is_enabled and step.violence.is_crushing and is_shown):
-            return after
-        system, factors = self.system, step.controls.stiffness_per_block(len(self.system.blocks))
-        collisions = CollisionState.of(contact, before.positions, inputs, factors, step.h)
+    def _search(self, task: StepTask) -> StepResult:
+        """Make a step as a whole, or in more and more parts, until the policy accepts, calms or gives up."""
+        policy, counts, meter = self.policy, task.counts, task.meter
+        guard, after, done, halvings = policy.spent_work, task.state, 0, 0
+        # If it ends at once, the search of the whole step would be discarded.
+        if not guard.fires(guard.ends_at_once(task.violence), counts):
+            halvings, detection = self.initial_bisections(task)
+            task = replace(task, detection=detection)
+            while True:
+                after, report, done = self._step_in_parts(task, 2**halvings)
+                if report.has_converged:
+                    return StepResult(after, report, is_regular=not report.hard_guards)
+                is_last = halvings == policy.max_bisections or not (
+                    meter.is_spent or policy.may_bisect(report.outcome, counts)
+                )
+                # A static search continues from its last shape if a step fails, so it needs no calm end.
+                may_fail = not meter.is_limited or task.controls.is_static
+                if guard.fires(meter.is_spent or (is_last and not may_fail), counts):
+                    break
+                if is_last:
+                    return StepResult(after, report)
+                halvings += 1
+        return self._end_calmly(task, after, done, 2**halvings)
 
-        def is_allowed(positions: Array) -> bool:
-            shape = replace(after, positions=positions)
-            if overstretched_regions(system, after, shape, step.inputs, guard.max_ratio):
-                return False
-            energies = [system.elastic_energy(x, factors) for x in (after.positions, positions)]
-            impact = guard.impact_energy(system, step.inputs, step.h)
-            return energies[1] <= max(guard.max_energy_ratio * energies[0], impact)
+    def _step_in_parts(self, task: StepTask, parts: int) -> tuple[State, StepReport, int]:
+        """Make a step in equal parts until one fails; return the last state, a report and the number of parts made."""
+        state, report = task.state, task.new_report(parts)
+        is_shortest = parts == 2**self.policy.max_bisections
+        for place in range(parts):
+            solution = self._solve_part(task.part(state, place, parts))
+            report = report.with_search(solution.minimum)
+            if self.policy.accepts_part(solution.minimum, is_shortest, task.counts):
+                after = solution.state_after(is_shortest)
+                report = report.with_end(after.is_finite)
+            if not report.has_converged:
+                return state, report, place
+            state = after
+        return state, report, parts
 
-        positions = self._push_out(collisions, after.positions, guard.max_depth, is_allowed)
-        if not guard.fires(positions is not after.positions, step.counts):
-            return after
-        return replace(after, positions=positions, history=restarted_history(self.system, after.history))
+    def _end_calmly(self, task: StepTask, state: State, done: int, parts: int) -> StepResult:
+        """Bring a step to an end of which some of its parts are done, see SpentWork. state: after these parts."""
+        guard, meter = self.policy.spent_work, task.meter
+        attempt, guards = self.policy.calm_attempt(self.attempts(task.controls)), self.policy.contacts.rough()
+        controls = replace(task.controls, tolerance=guard.tolerance_factor * task.controls.tolerance)
+        task, count = replace(task, controls=controls), max(parts, guard.part_count(task.violence))
+        report = task.new_report(count)
+        end_of_work = meter.spent + guard.work_of_end(task.violence) / meter.steps_per_frame
+        for place in range(done * count // parts, count):
+            part = task.part(state, place, count)
+            meter.limit = meter.spent + max((end_of_work - meter.spent) / (count - place), 0.0)
+            solution = self._attempt(part, attempt, guards)
+            report = report.with_search(solution.minimum)
+            state = guard.end_part(part, solution.state_after(True))
+        has_converged, report = report.has_converged, replace(report.with_end(True), residual=1.0)
+        return StepResult(state, report, is_calmed=True, has_converged=has_converged)
 
-    def _end_roughly(self, before: State, state: State, step: _Step, done: int, parts: int) -> tuple[State, StepReport]:
-        """Bring a step to an end, see _finish_roughly(); return the state after it, and a report.
+    def _solve_part(self, part: StepTask) -> _Solution:
+        """Minimise the objective of a part by one attempt after another, until the policy accepts one."""
+        attempts, iterations, evaluations = self.attempts(part.controls), 0, 0
+        for number, attempt in enumerate(attempts, 1):
+            may_retry = number < len(attempts) and not part.meter.is_spent
+            solution = self._attempt(part, attempt, self.policy.contacts, may_retry=may_retry)
+            iterations += solution.minimum.iterations
+            evaluations += solution.minimum.evaluations
+            if number == len(attempts) or part.meter.is_spent:
+                break
+            is_runaway = solution.contact is not None and self._is_runaway_step(part, solution.minimum.velocities)
+            if self.policy.accepts_attempt(solution.minimum, is_runaway, part.counts):
+                break
+        return replace(solution, minimum=replace(solution.minimum, iterations=iterations, evaluations=evaluations))
 
-        before, state: at the start of the step, and after the parts that are done.
+    def _attempt(
+        self, part: StepTask, attempt: tuple[bool, Minimiser], guards: ContactGuards, *, may_retry: bool = False
+    ) -> _Solution:
+        """Minimise the objective of a part.
+
+        attempt: see attempts().  may_retry: whether another attempt follows a runaway step, so that its search may end
+        early.
         """
-        after, report, has_converged = self._finish_roughly(state, step, done, parts)
-        # Calm frames that spend their work keep the speed of their swing.
-        is_rough, limit = step.violence.is_crushing, self.policy.excessive_motion.limit
-        after = limit(self.system, before, after, step.inputs, step.h, is_rough=is_rough)
-        after = self._without_deep_overlaps(before, after, step)
-        return self._finished(before, after, step, is_regular=False, has_converged=has_converged), report
+        use_fallback_coefficients, minimiser = attempt
+        free_guess = None if part.guess is None else part.guess[self.free]
+        minimise = part.meter.metered(minimiser, self.policy.evaluation_cost(minimiser, part.meter.costs))
+        tolerance = part.controls.tolerance
 
-    def _finished(
-        self, before: State, after: State, step: _Step, *, is_regular: bool, has_converged: bool = False
-    ) -> State:
-        """Return the state after a step with its counters updated.
+        def make_problem(environment: ContactEnvironment | None) -> ContactProblem:
+            return self.make_problem(
+                part.state,
+                part.inputs,
+                part.h,
+                part.controls,
+                use_fallback_coefficients,
+                part.damping_positions,
+                environment,
+            )
 
-        is_regular: see count_still_step().  has_converged: whether all parts of a step that ended roughly converged.
-        """
-        after = count_still_step(self.system, before, after, step.inputs, step.h, step.controls, is_regular)
-        guard, violence = self.policy.spent_work, step.violence
-        spent_steps = guard.updated_count(violence, is_spent=step.counts[SpentWork] > 0, has_converged=has_converged)
-        history = violence.updated_history(self.system, after.history, spent_steps)
-        return after if history is after.history else replace(after, history=history)
+        if not self.has_unknowns():
+            problem = make_problem(None)
+            return _Solution(problem, Minimum(problem.start, Outcome.CONVERGED, 0, 0, 0.0, 0.0))
+        if not part.has_contact:
+            problem = make_problem(None)
+            minimum = minimise(
+                problem, problem.initial_guess(free_guess), Tolerance(tolerance, problem.noise, by_displacement=True)
+            )
+            return _Solution(problem, minimum)
+        contact = ContactSolve.create(
+            self.system,
+            part.state,
+            part.inputs,
+            part.h,
+            part.controls,
+            is_thorough=part.is_part,
+            guards=guards,
+            counts=part.counts,
+            meter=part.meter,
+            detection=part.detection,
+        )
+        is_rejected = None
+        if may_retry and self.policy.runaway_step.is_enabled:
+            is_rejected = partial(self._is_runaway_step, part)
+        return _Solution(*contact.solve(make_problem, minimise, free_guess, tolerance, is_rejected), contact)
 
-    def frame_meter(self, step_count: int) -> WorkMeter:
-        """Return the meter of the work of a frame of so many steps."""
-        return self.policy.spent_work.meter(len(self.system.rest), step_count)
+    def _is_runaway_step(self, part: StepTask, velocities: Array) -> bool:
+        """Return whether a step with velocities (f, 3) m/s is a runaway step, see RunawayStep."""
+        if not any(law.is_waveform for law in part.controls.laws):
+            return False
+        all_velocities = np.zeros_like(part.state.positions)
+        all_velocities[self.free] = velocities
+        return self.policy.runaway_step.is_runaway(part, all_velocities)
+
+    def initial_bisections(self, task: StepTask) -> tuple[int, CollisionDetection | None]:
+        """Return the number of bisections before the first attempt, and the detection that it needed, if any."""
+        return 0, None
+
+    def attempts(self, controls: Controls) -> list[tuple[bool, Minimiser]]:
+        """Return the attempts at a part of a step, see StepPolicy.attempts()."""
+        return self.policy.attempts(self._minimiser, controls)
 
     def has_unknowns(self) -> bool:
         """Return whether a step has anything to solve."""
         return len(self.free) > 0
+
+    def frame_meter(self, step_count: int) -> WorkMeter:
+        """Return the meter of the work of a frame of so many steps."""
+        return self.policy.spent_work.meter(len(self.system.rest), step_count)
 
     def make_problem(
         self,
@@ -282,144 +352,6 @@ class Stepper:
         return self.problem_type(
             self, state, inputs, h, controls, use_fallback_coefficients, damping_positions, environment
         )
-
-    def initial_bisections(
-        self, state: State, inputs: Inputs, h: float, controls: Controls, counts: GuardCounts
-    ) -> tuple[int, CollisionDetection | None]:
-        """Return the number of bisections before the first attempt, and the detection that it needed, if any."""
-        return 0, None
-
-    def attempts(self, controls: Controls) -> list[tuple[bool, Minimiser]]:
-        """Return the attempts at a part of a step, see StepPolicy.attempts()."""
-        return self.policy.attempts(self._minimiser, controls)
-
-    def _step_in_parts(self, state: State, step: _Step, parts: int) -> tuple[State, StepReport, int]:
-        """Make a step in equal parts until one fails; return the last state, a report and the number of parts made."""
-        iterations = evaluations = 0
-        residual, is_shortest = 0.0, parts == 2**self.policy.max_bisections
-        h, counts, meter = step.h / parts, step.counts, step.meter
-        for part in range(parts):
-            if part == 1:
-                step = replace(step, controls=step.controls.with_unchanged_dials())
-            inputs = subinterval_inputs(step.inputs, part, parts)
-            attempts = self.attempts(step.controls)
-            for number, attempt in enumerate(attempts, 1):
-                # A bisected step searches contacts thoroughly: the whole step may have missed some.
-                guards, may_retry = self.policy.contacts, number < len(attempts) and not meter.is_spent
-                problem, minimum, contact = self._solve_part(
-                    state, step, inputs, h, attempt, guards, parts > 1, may_retry=may_retry
-                )
-                iterations += minimum.iterations
-                evaluations += minimum.evaluations
-                if number == len(attempts) or meter.is_spent:
-                    break
-                is_runaway = contact is not None and self._is_runaway_step(
-                    state, inputs, h, step.controls, minimum.velocities
-                )
-                if self.policy.judge_attempt(minimum, is_runaway, counts) is Verdict.ACCEPT:
-                    break
-            residual, outcome = max(residual, minimum.residual), minimum.outcome
-            if self.policy.judge_part(minimum, is_shortest, counts) is Verdict.ACCEPT:
-                if contact is None:
-                    after = problem.state_after(minimum.velocities)
-                else:
-                    after = contact.finish_step(problem, minimum.velocities, is_shortest)
-                if after.is_finite:
-                    state = after
-                    continue
-                outcome = Outcome.NOT_FINITE
-            return state, StepReport(outcome, iterations, evaluations, parts, residual, counts), part
-        return state, StepReport(Outcome.CONVERGED, iterations, evaluations, parts, residual, counts), parts
-
-    def _solve_part(
-        self,
-        state: State,
-        step: _Step,
-        inputs: Inputs,
-        h: float,
-        attempt: tuple[bool, Minimiser],
-        guards: ContactGuards,
-        is_thorough: bool,
-        *,
-        may_retry: bool = False,
-    ) -> tuple[ContactProblem, Minimum, ContactSolve | None]:
-        """Minimise the objective of a part of h s; return it, its minimum, and the contact solve, if there is one.
-
-        attempt: see attempts().  is_thorough: see CollisionDetection.
-        may_retry: whether another attempt follows a runaway step, so that its search may end early.
-        """
-        use_fallback_coefficients, minimiser = attempt
-        free_guess = None if step.guess is None else step.guess[self.free]
-        minimise = step.meter.metered(minimiser, self.policy.evaluation_cost(minimiser, step.meter.costs))
-
-        def make_problem(environment: ContactEnvironment | None) -> ContactProblem:
-            return self.make_problem(
-                state, inputs, h, step.controls, use_fallback_coefficients, step.damping_positions, environment
-            )
-
-        if not self.has_unknowns():
-            problem = make_problem(None)
-            return problem, Minimum(problem.start, Outcome.CONVERGED, 0, 0, 0.0, 0.0), None
-        if self.system.contact is None or all(one.contact is None for one in inputs):
-            problem = make_problem(None)
-            tolerance = Tolerance(step.controls.tolerance, problem.noise, by_displacement=True)
-            return problem, minimise(problem, problem.initial_guess(free_guess), tolerance), None
-        contact = ContactSolve.create(
-            self.system,
-            state,
-            inputs,
-            h,
-            step.controls,
-            is_thorough=is_thorough,
-            guards=guards,
-            counts=step.counts,
-            meter=step.meter,
-            detection=None if is_thorough else step.detection,
-        )
-
-        def is_runaway(v: Array) -> bool:
-            return self._is_runaway_step(state, inputs, h, step.controls, v)
-
-        is_rejected = is_runaway if may_retry and self.policy.runaway_step.is_enabled else None
-        problem, minimum = contact.solve(make_problem, minimise, free_guess, step.controls.tolerance, is_rejected)
-        return problem, minimum, contact
-
-    def _finish_roughly(self, state: State, step: _Step, done: int, parts: int) -> tuple[State, StepReport, bool]:
-        """Bring a step to an end of which some of its parts are done, see SpentWork.
-
-        Also return whether the searches of all these parts converged.
-        """
-        guard, iterations, evaluations, has_converged = self.policy.spent_work, 0, 0, True
-        attempt, guards = self.policy.calm_attempt(self.attempts(step.controls)), self.policy.contacts.rough()
-        controls = replace(step.controls, tolerance=guard.tolerance_factor * step.controls.tolerance)
-        step = replace(step, controls=controls)
-        count = max(parts, guard.part_count(step.violence))
-        first = done * count // parts
-        end_of_work = step.meter.spent + guard.work_of_end(step.violence) / step.meter.steps_per_frame
-        for part in range(first, count):
-            if part == max(first, 1):
-                step = replace(step, controls=step.controls.with_unchanged_dials())
-            inputs, h, meter = subinterval_inputs(step.inputs, part, count), step.h / count, step.meter
-            meter.limit = meter.spent + max((end_of_work - meter.spent) / (count - part), 0.0)
-            problem, minimum, contact = self._solve_part(state, step, inputs, h, attempt, guards, True)
-            iterations += minimum.iterations
-            evaluations += minimum.evaluations
-            has_converged &= minimum.outcome is Outcome.CONVERGED
-            if contact is None:
-                after = problem.state_after(minimum.velocities)
-            else:
-                after = contact.finish_step(problem, minimum.velocities, True)
-            state = after if after.is_finite else carried_state(self.system, state, inputs, h)
-        report = StepReport(Outcome.CONVERGED, iterations, evaluations, count, 1.0, step.counts)
-        return state, report, has_converged
-
-    def _is_runaway_step(self, state: State, inputs: Inputs, h: float, controls: Controls, velocities: Array) -> bool:
-        """Return whether a step with velocities (f, 3) m/s is a runaway step, see RunawayStep."""
-        if not any(law.is_waveform for law in controls.laws):
-            return False
-        all_velocities = np.zeros_like(state.positions)
-        all_velocities[self.free] = velocities
-        return self.policy.runaway_step.is_runaway(self.system, state, inputs, h, controls, all_velocities)
 
     def factorise(self, h: float, inertia: Array, factors: Array, stiffness_weights: Array | None = None) -> Solve:
         """Return a factorised solve with D + h K/e + C/e at rest.

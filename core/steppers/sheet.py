@@ -23,17 +23,14 @@ from ..objective.contact_problem import StepPreconditioner
 from ..objective.sheet_matrix import BlockDirections, ElementPattern, SheetMatrix, cached_elements
 from ..objective.step_problem import StepProblem
 from ..objective.tangent import NormalDirectionSolve, Tangent
-from ..settle.controls import Controls
-from ..settle.step_report import GuardCounts
 from ..solvers.factorisation import LowRankUpdate, Solve, factorise
 from ..solvers.inexact_newton import Product, minimise_inexact_newton
 from ..solvers.objective import AcceptedPoint
-from ..system.inputs import Inputs
-from ..system.state import State
 from ..system.system import System
 from ..system.term import StiffnessScaling
 from .implicit import Stepper, round_inertia
 from .step_policy import SpentWork
+from .step_task import StepTask
 
 # Motion of a node in a step that is negligible, as a fraction of the block's size.
 _NEGLIGIBLE_MOTION = 1e-8
@@ -213,20 +210,18 @@ class SheetStepper(Stepper):
             self._cache_factorisation(key, solve_vectors)
         return self._factorisations[key]
 
-    def initial_bisections(
-        self, state: State, inputs: Inputs, h: float, controls: Controls, counts: GuardCounts
-    ) -> tuple[int, CollisionDetection | None]:
+    def initial_bisections(self, task: StepTask) -> tuple[int, CollisionDetection | None]:
         """Return the number of bisections before the first attempt, see DeepSheetContact, and the detection."""
-        if self.system.contact is None or all(one.contact is None for one in inputs):
+        if not task.has_contact:
             return 0, None
         sheets = {
             place: block.size for place, block in enumerate(self.system.blocks) if block.is_sheet and block.groups
         }
         if not sheets:
             return 0, None
-        contact = ContactSolve.create(self.system, state, inputs, h, controls)
+        contact = ContactSolve.create(self.system, task.state, task.inputs, task.h, task.controls)
         penetration = contact.predicted_penetration(sheets)
-        halvings = self.policy.deep_sheet_contact.bisections(penetration, min(sheets.values()), counts)
+        halvings = self.policy.deep_sheet_contact.bisections(penetration, min(sheets.values()), task.counts)
         return halvings, contact.detection
 
     def _scalar_stiffness(self, factors: Array, stiffness_weights: Array | None) -> csr_matrix:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..base.arrays import Array, take_rows
+from ..contact.collision_state import CollisionState
 from ..contact_response.contact_guards import (
     ChangedContacts,
     ContactGuards,
@@ -22,6 +23,7 @@ from ..contact_response.contact_guards import (
     RemainingIntersections,
     TunnelledContacts,
 )
+from ..contact_response.push_out import PushOut
 from ..settle.controls import Controls
 from ..settle.step_report import Guard, GuardCounts, Verdict
 from ..settle.work_meter import WorkCosts, WorkMeter
@@ -33,7 +35,8 @@ from ..solvers.objective import Minimum, Outcome, Tolerance
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
-from .shape_limit import limit_shape, overstretched_regions, rigid_speed
+from .shape_limit import carried_state, limit_shape, overstretched_regions, restarted_history, rigid_speed
+from .step_task import StepResult, StepTask
 from .violence import Violence, max_kinematic_displacement
 
 Minimiser = Callable[[Any, Array, Tolerance], Minimum]
@@ -117,13 +120,12 @@ class RunawayStep(Guard):
     verdict: ClassVar[Verdict] = Verdict.RETRY
     max_speed_ratio: float = _MAX_SPEED_RATIO
 
-    def is_runaway(
-        self, system: System, state: State, inputs: Inputs, h: float, controls: Controls, velocities: Array
-    ) -> bool:
-        """Return whether a step of h s from the state to velocities (n, 3) m/s is a runaway step."""
+    def is_runaway(self, task: StepTask, velocities: Array) -> bool:
+        """Return whether a step that ends with velocities (n, 3) m/s is a runaway step."""
+        system, h = task.system, task.h
         max_speeds = [max_norm(take_rows(velocities, region.free)) for region in system.regions]
         swing_speeds = []
-        for region, law in zip(system.regions, controls.laws, strict=True):
+        for region, law in zip(system.regions, task.controls.laws, strict=True):
             size = float(np.ptp(take_rows(system.rest, region.free), axis=0).max(initial=0.0))
             coefficients = law.coefficients(h)
             # Speed of a swing with the region's size as amplitude, w = sqrt(lambda_1 / reference_inertia_ratio).
@@ -138,11 +140,11 @@ class RunawayStep(Guard):
                 for fast, swing in zip(max_speeds, swing_speeds, strict=True)
             )
 
-        surrounding_speed = max_norm(state.velocities)
+        surrounding_speed = max_norm(task.state.velocities)
         # Most steps pass this cheap test. The full surrounding speed is only larger, and may need many points.
         return exceeds_limit(surrounding_speed) and exceeds_limit(
-            max(surrounding_speed, max_kinematic_displacement(inputs) / h)
-            + h * max_norm(_external_accelerations(system, inputs))
+            max(surrounding_speed, max_kinematic_displacement(task.inputs) / h)
+            + h * max_norm(_external_accelerations(system, task.inputs))
         )
 
 
@@ -244,6 +246,10 @@ class SpentWork(Guard):
         """Return the meter of a frame of so many steps of a system."""
         return WorkMeter(node_count, self.budget if self.is_enabled else math.inf, step_count)
 
+    def begin_step(self, task: StepTask) -> None:
+        """Set the limit of the work of a step."""
+        task.meter.begin_step(self.max_work(task.violence), self.costs(task.violence))
+
     def costs(self, violence: Violence) -> WorkCosts:
         """Return the costs in steps of such violence. Calm steps keep the costs for which their budget was chosen."""
         return self.crushing_costs if violence.is_crushing else self.calm_costs
@@ -274,6 +280,20 @@ class SpentWork(Guard):
         if not is_spent or not (violence.is_crushing or self.halves_calm_budget):
             return 0
         return min(violence.spent_steps + 1, self.max_halvings) if has_converged else violence.spent_steps + 1
+
+    @staticmethod
+    def end_part(part: StepTask, after: State) -> State:
+        """Return the state after a calm part. Its bodies move rigidly if it is not finite."""
+        return after if after.is_finite else carried_state(part.system, part.state, part.inputs, part.h)
+
+    def remember(self, task: StepTask, after: State, *, has_converged: bool) -> State:
+        """Return the state after a step, which remembers its violence and whether it spent its work.
+
+        has_converged: see updated_count().
+        """
+        count = self.updated_count(task.violence, is_spent=task.counts[SpentWork] > 0, has_converged=has_converged)
+        history = task.violence.updated_history(task.system, after.history, count)
+        return after if history is after.history else replace(after, history=history)
 
     def part_count(self, violence: Violence) -> int:
         """Return the number of parts in which the rest of a step is made."""
@@ -310,6 +330,16 @@ class ExcessiveMotion(Guard):
             if max_norm(end.velocities) > (1.0 if has_strict_limit else self.max_speed_ratio) * max_speed:
                 return True
         return violence.is_violent and bool(overstretched_regions(system, start, end, inputs, self.max_ratio))
+
+    def limit_end(self, task: StepTask, result: StepResult) -> State:
+        """Return the end of a step, with limited shape and speed if it was calmed or if the guard fires."""
+        step = task.system, task.state, result.state, task.inputs, task.h
+        if result.is_calmed:
+            # Calm frames that spend their work keep the speed of their swing.
+            return self.limit(*step, is_rough=task.violence.is_crushing)
+        is_rough = result.report.is_rough
+        is_excessive = task.meter.is_limited and self.applies(*step, violence=task.violence, is_rough=is_rough)
+        return self.limit(*step, is_rough=is_rough) if self.fires(is_excessive, task.counts) else result.state
 
     def limit(self, system: System, start: State, end: State, inputs: Inputs, h: float, *, is_rough: bool) -> State:
         """Return the end of a step of h s with limited shape and speed. is_rough: see applies()."""
@@ -350,10 +380,31 @@ class DeepOverlaps(Guard):
         """Return the guard of systems of solids."""
         return DeepOverlaps(max_energy_ratio=_MAX_SOLID_ENERGY_RATIO)
 
-    @staticmethod
-    def impact_energy(system: System, inputs: Inputs, h: float) -> float:
-        """Return the kinetic energy of all nodes at the speed of the fastest animated point, J."""
-        return 0.5 * float(system.mass.sum()) * (max_kinematic_displacement(inputs) / h) ** 2
+    def push_out(self, task: StepTask, after: State, push_out: PushOut) -> State:
+        """Return the state at the end of a frame, pushed out of deep overlaps if animated points crush bodies."""
+        system, meter = task.system, task.meter
+        if not (self.is_enabled and task.has_contact and task.violence.is_crushing):
+            return after
+        if system.contact is None or not (meter.is_limited and meter.is_last_step):
+            return after
+        factors = task.controls.stiffness_per_block(len(system.blocks))
+        collisions = CollisionState.of(
+            system.contact, task.state.positions, [one.contact for one in task.inputs], factors, task.h
+        )
+        # Kinetic energy of all nodes at the speed of the fastest animated point.
+        impact = 0.5 * float(system.mass.sum()) * (max_kinematic_displacement(task.inputs) / task.h) ** 2
+
+        def is_allowed(positions: Array) -> bool:
+            shape = replace(after, positions=positions)
+            if overstretched_regions(system, after, shape, task.inputs, self.max_ratio):
+                return False
+            before, pushed = (system.elastic_energy(x, factors) for x in (after.positions, positions))
+            return pushed <= max(self.max_energy_ratio * before, impact)
+
+        positions = push_out(collisions, after.positions, self.max_depth, is_allowed)
+        if not self.fires(positions is not after.positions, task.counts):
+            return after
+        return replace(after, positions=positions, history=restarted_history(system, after.history))
 
 
 # All guards, in the order in which they judge a step.
@@ -421,25 +472,20 @@ class StepPolicy:
         """Return the attempt that brings a step to an end: the first one with fallback coefficients, if any."""
         return next((one for one in attempts if one[0]), attempts[0])
 
-    def judge_attempt(self, minimum: Minimum, is_runaway: bool, counts: GuardCounts) -> Verdict:
-        """Return whether to retry an attempt that is not the last one."""
+    def accepts_attempt(self, minimum: Minimum, is_runaway: bool, counts: GuardCounts) -> bool:
+        """Return whether to accept an attempt that is not the last one."""
         has_failed = minimum.outcome not in (Outcome.CONVERGED, Outcome.CONTACT_SET)
-        if self.failed_search.fires(has_failed, counts) or self.runaway_step.fires(is_runaway, counts):
-            return Verdict.RETRY
-        return Verdict.ACCEPT
+        return not (self.failed_search.fires(has_failed, counts) or self.runaway_step.fires(is_runaway, counts))
 
-    def judge_part(self, minimum: Minimum, is_shortest: bool, counts: GuardCounts) -> Verdict:
-        """Return whether to accept the last attempt of a part of a step, or to bisect the step."""
+    def accepts_part(self, minimum: Minimum, is_shortest: bool, counts: GuardCounts) -> bool:
+        """Return whether to accept the last attempt of a part of a step. Otherwise, the step may be bisected."""
         outcome = minimum.outcome
-        if outcome is Outcome.CONVERGED:
-            return Verdict.ACCEPT
+        if outcome is Outcome.CONVERGED or not is_shortest:
+            return outcome is Outcome.CONVERGED
         is_close = outcome is Outcome.ITERATIONS and minimum.residual <= self.slow_progress.max_residual
-        if is_shortest and (
-            self.unresolved_contacts.fires(outcome is Outcome.CONTACT_SET, counts)
-            or self.slow_progress.fires(is_close, counts)
-        ):
-            return Verdict.ACCEPT
-        return Verdict.BISECT
+        return self.unresolved_contacts.fires(outcome is Outcome.CONTACT_SET, counts) or self.slow_progress.fires(
+            is_close, counts
+        )
 
     def may_bisect(self, outcome: Outcome, counts: GuardCounts) -> bool:
         """Return whether a step that ended with this outcome is bisected. The guards of contacts count themselves."""

@@ -147,6 +147,16 @@ def test_no_folder_dominates_core() -> None:
     assert {name: share for name, share in shares.items() if share > MAX_SHARE} == {}
 
 
+@pytest.mark.parametrize(
+    ("path", "function", "max_modules", "max_returns"), [("core/steppers/implicit.py", "Stepper.step", 10, 4)]
+)
+def test_route_goes_forward(path: str, function: str, max_modules: int, max_returns: int) -> None:
+    """See routes.py for the measure."""
+    visits = route(ROOT / path, function)
+    assert len(set(visits)) <= max_modules, visits
+    assert count_returns(visits) <= max_returns, visits
+
+
 # A call whose route is known. Comments name the visits.
 ROUTE_EXAMPLE = """
 from __future__ import annotations
