@@ -24,6 +24,7 @@ from .jobs.blends import blend_bakes, remove_baked_blends
 from .jobs.clear import clear_bake as clear_one
 from .jobs.landing import retime_bake, set_rest_frame
 from .jobs.maps import update_maps
+from .jobs.result import Result
 from .model.objects import is_simulated
 from .scene_reader.parts import append_part
 from .scene_reader.setups import TYPE_NAMES
@@ -142,7 +143,7 @@ def bake(
     frames: tuple[int, int] | None = None,
     blend: int | None = None,
     progress: Progress | None = None,
-) -> list[job.Result]:
+) -> list[Result]:
     """Simulate the frame range of the scene, bake the objects and return a result for each.
 
     target: name of a target (see targets.TARGETS) for all objects; None uses each object's own target.
@@ -235,9 +236,7 @@ def remove_blends(objects: Iterable[bpy.types.Object]) -> None:
     run_steps(remove_baked_blends(bpy.context.scene, bpy.context.view_layer, _simulated(objects)), _step_callback(None))
 
 
-def rest_by_frame(
-    objects: Iterable[bpy.types.Object], frame: int, progress: Progress | None = None
-) -> list[job.Result]:
+def rest_by_frame(objects: Iterable[bpy.types.Object], frame: int, progress: Progress | None = None) -> list[Result]:
     """Set Settle so that the objects rest by a frame, bake them again, and return a result for each.
 
     Raises SceneError if the animation of an object does not stop early enough.

@@ -19,6 +19,7 @@ from ..compare import picture_strip
 from ..jobs import bake as job
 from ..jobs import export, info
 from ..jobs.clear import clear_bake
+from ..jobs.result import Result
 from ..model.caches import override_blend_path
 from ..model.groups import Group, groups_of
 from ..model.properties import read_settings
@@ -109,7 +110,7 @@ def run_bake(options: argparse.Namespace) -> Report:
             with override_blend_path(options.output or bpy.data.filepath):
                 results = _bake_group(group, options)
         except DampSimError as error:
-            results = [job.Result(obj.name, obj.dampsim.target, problem=str(error)) for obj in group.members]
+            results = [Result(obj.name, obj.dampsim.target, problem=str(error)) for obj in group.members]
         for problem in dict.fromkeys(result.problem for result in results if result.problem):
             print(f"dampsim: {problem}", file=sys.stderr, flush=True)
             is_complete = False
@@ -262,7 +263,7 @@ def _apply_options(obj: bpy.types.Object, options: argparse.Namespace) -> None:
             group.bone_bound_percent = bound
 
 
-def _bake_group(group: Group, options: argparse.Namespace) -> list[job.Result]:
+def _bake_group(group: Group, options: argparse.Namespace) -> list[Result]:
     frames = parse_frames("--range", options.range) if options.range else None
     scene, layer = bpy.context.scene, bpy.context.view_layer
     steps = job.bake_group(scene, layer, group, options.restart, options.start, frames=frames)

@@ -1,4 +1,7 @@
-"""Preparation of a scene, and of its simulation in a background thread, so that the window stays responsive."""
+"""Preparation of a scene, and of its simulation in a background thread, so that the window stays responsive.
+
+prepare_shot() prepares a bake; other jobs call its parts.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,56 @@ from dataclasses import replace
 
 from ...core import Scene, Simulation
 from ...core.simulation.assembly import Assembly
+from ...core.simulation.start import check_cycle
 from ..blender.sampler import GroupSampler
 from ..scene_reader.contributors import run_simulations
+from ..scene_reader.hair_followers import update_followers
 from ..scene_reader.scene_builder import build_scene
+from ..status.measurements import store_measurements
+from ..status.overlaps import record_overlaps
+from ..targets import get_target
 from ..work.background_thread import run_in_thread
-from ..work.steps import Step, map_steps
+from ..work.steps import Step, counted_steps, map_steps
+from .plan import BakePlan
 
 # Parts into which the progress of a stage is divided.
 _PARTS = 100
+
+
+def prepare_shot(sampler: GroupSampler, plan: BakePlan) -> Generator[Step, None, Simulation]:
+    """Return the simulation of a bake, once all its inputs have been read and checked. Raises DampSimError."""
+    core_scene = yield from prepare_scene(sampler, plan.last)
+    check_cycle(core_scene)
+    yield from _check_motion(sampler, plan, core_scene)
+    # The checks have added shape keys to the members, which resets simulations that depend on them.
+    yield from run_affected_simulations(sampler)
+    record_overlaps(core_scene, plan.group.members)
+    update_followers(sampler)
+    simulation = yield from prepare_simulation(core_scene, finds_start=plan.begins_with_first_frame)
+    for obj in plan.group.members:
+        store_measurements(obj, sampler.scene, simulation)
+    return simulation
+
+
+def _check_motion(sampler: GroupSampler, plan: BakePlan, core_scene: Scene) -> Generator[Step]:
+    """Raise DampSimError if the animation at a frame would make the simulation, or the bake after it, fail.
+
+    Reading each frame once finds errors that no check above the button can foresee: of Python in drivers, transform
+    variables, constraints and meta strips. Errors between whole frames are found during the simulation only.
+    Without frames to simulate, the bake itself fails at once.
+    """
+    numbers = core_scene.frame_numbers
+    if plan.part is None and not plan.restart and set(numbers) <= set(plan.cached_numbers()):
+        return
+    checks = [get_target(obj.dampsim.target).motion_check(sampler.member_for(obj)) for obj in plan.group.members]
+    for done, number in enumerate(numbers, 1):
+        core_scene.sample(float(number))
+        for check in checks:
+            check.visit(number)
+        yield Step(done, len(numbers), "Preparing")
+    for check in checks:
+        yield from counted_steps(check.finish(numbers), len(numbers), "Preparing")
+    sampler.invalidate_frame()
 
 
 def prepare_scene(sampler: GroupSampler, last: int | None = None) -> Generator[Step, None, Scene]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,10 +12,14 @@ import numpy as np
 
 from ...core import Array, SceneError
 from ...core.base.wording import format_metres
+from ...core.frames.chain_fit import ChainChannels
 from ...core.simulation.blend_curve import ArcBlend
+from ...core.simulation.start import loop_end
 from ..blender.dampsim_names import is_tagged_action
+from ..blender.sampler import Sampler
+from ..model.caches import target_folder
 from ..scene_reader.scene_builder import mesh_edges
-from ..targets import TARGETS, Cost, Shot, Storage, Target, clear_storage, find_target
+from ..targets import TARGETS, Cost, Shot, Storage, Target, clear_storage, find_target, get_target
 from ..targets.bake_tracks import play_bake_alone
 from ..targets.influence import keep_user_settings, read_influence, write_influence
 from ..targets.landing import stored_weights, weights_at
@@ -22,7 +27,8 @@ from ..targets.retiming import set_time_scale, time_scale
 from ..targets.target import WorldShapes
 from ..work.steps import Step, counted_steps
 from .curve_bake import bake_following_curve
-from .landing import BLEND_MARGIN
+from .landing import BLEND_MARGIN, has_kept_seconds
+from .simulate import SimulatedShot
 
 # Most attempts to write a compressed bake. Modifiers can enlarge its error, so that it needs a smaller bound.
 _ATTEMPTS = 5
@@ -72,6 +78,42 @@ def blend_frames(shot: Shot) -> Generator[int, None, Shot]:
             shapes[number] = arcs.shape(place, weight)
             yield len(shot.numbers)
     return replace(shot, cache=BlendedFrames(shot.cache, shapes))
+
+
+@dataclass(frozen=True)
+class WrittenBake:
+    """Bake of an object, checked. error: m, see Result.  seconds: duration of the bake so far, s."""
+
+    shot: Shot
+    target: type[Target]
+    cost: Cost
+    error: float
+    seconds: float
+
+
+def write_member(sampler: Sampler, simulated: SimulatedShot) -> Generator[Step, None, WrittenBake]:
+    """Write the target of a member of a group. Raises DampSimError."""
+    began = time.monotonic()
+    obj, core_scene = sampler.obj, simulated.simulation.scene
+    group, target = obj.dampsim, get_target(obj.dampsim.target)
+    shot = Shot(
+        sampler,
+        simulated.cache,
+        simulated.numbers,
+        target_folder(obj),
+        error_bound(sampler.scene, obj, core_scene.body(obj.name).surface.size),
+        group.max_keys,
+        loop_end(core_scene),
+        max_bones=group.max_bones,
+        influences=int(group.bone_influences),
+        keeps_shares=group.keeps_rig_posable,
+        channels=ChainChannels[group.chain_channels],
+    )
+    needs_own_speed = has_kept_seconds(obj, sampler.scene)
+    cost, error = yield from write_bake(shot, target)
+    if needs_own_speed and time_scale(obj) is not None:
+        set_time_scale(obj, 1.0)
+    return WrittenBake(shot, target, cost, error, simulated.seconds + time.monotonic() - began)
 
 
 def write_bake(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Cost, float]]:

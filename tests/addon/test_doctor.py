@@ -625,7 +625,7 @@ def test_mended_loop_can_be_baked(load: Load, tmp_path: Path, monkeypatch: pytes
     """Without the fix, the bake refuses before it builds a model."""
     obj = object_without_findings(tmp_path)
     _not_cyclic(obj)
-    job = load("dampsim_addon.jobs.bake")
+    job = load("dampsim_addon.jobs.prepare")
     with monkeypatch.context() as patched:
         patched.setattr(job, "prepare_simulation", lambda *_, **__: pytest.fail("the bake has begun"))
         (result,) = load("dampsim_addon.api").bake([obj], restart=True)

@@ -229,7 +229,7 @@ def test_restored_after_bake_and_error(load: Load, tmp_path: Path, monkeypatch: 
         error.raised = other.hide_viewport
         raise ZeroDivisionError
 
-    monkeypatch.setattr(jobs, "_prepare", fail)
+    monkeypatch.setattr(jobs, "prepare_shot", fail)
     with pytest.raises(ZeroDivisionError):
         bake_frames(load, obj)
     assert error.raised

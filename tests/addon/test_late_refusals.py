@@ -403,7 +403,7 @@ def test_refused_before_simulation(
     def simulate(*_: object, **__: object) -> NoReturn:
         pytest.fail("the simulation has begun")
 
-    monkeypatch.setattr(load("dampsim_addon.jobs.bake"), "prepare_simulation", simulate)
+    monkeypatch.setattr(load("dampsim_addon.jobs.prepare"), "prepare_simulation", simulate)
     new_scene(4)
     obj = build(tmp_path)
     if target:
@@ -464,7 +464,7 @@ def test_sound_rigs_reach_simulation(
     def simulate(*_: object, **__: object) -> NoReturn:
         raise StartedError
 
-    monkeypatch.setattr(load("dampsim_addon.jobs.bake"), "prepare_simulation", simulate)
+    monkeypatch.setattr(load("dampsim_addon.jobs.prepare"), "prepare_simulation", simulate)
     new_scene(4)
     obj, _ = build(tmp_path)
     with pytest.raises(StartedError):

@@ -59,7 +59,7 @@ def test_outdated_resume_is_refused_early(load: Load, tmp_path: Path, monkeypatc
     before = {number: cache.read(number).surface.tobytes() for number in cache.frame_numbers()}
     obj.location.x = 3.0
     obj.keyframe_insert("location", frame=5)
-    job = load("dampsim_addon.jobs.bake")
+    job = load("dampsim_addon.jobs.prepare")
     with monkeypatch.context() as patch:
         patch.setattr(job, "prepare_scene", lambda *_: pytest.fail("the scene was read"))
         with pytest.raises(RuntimeError, match="keyframes of Wobbler changed since the last bake, so it cannot"):

@@ -506,7 +506,7 @@ def test_refusal_is_reported_before_bake(
     def read_frames(*_: object) -> NoReturn:
         pytest.fail("the bake has begun")
 
-    job = load("dampsim_addon.jobs.bake")
+    job = load("dampsim_addon.jobs.prepare")
     monkeypatch.setattr(job, "prepare_scene", read_frames)
     scene = new_scene(3)
     obj = build(tmp_path)

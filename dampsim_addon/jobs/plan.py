@@ -1,0 +1,79 @@
+"""Plan of a bake: the checks before it, and the frames that it simulates."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import bpy
+
+from ...core.frames.cache import RebakedRange
+from .. import live
+from ..model import colliders, force_fields
+from ..model.caches import frame_cache
+from ..model.groups import Group, last_frame
+from ..status.followed_names import follow_names
+from ..status.next_bake import BakeAction, check_resumable, next_bake
+from .refusals import check_refusals
+
+
+@dataclass(frozen=True)
+class BakePlan:
+    """Frames that a bake of a group simulates.
+
+    began: time.monotonic() at the start of the bake, s.
+    restart, start, resume: see bake_group().
+    part: range of frames to simulate again and blend into the others; None for all of the shot.
+    last: last frame of the shot.
+    """
+
+    began: float
+    group: Group
+    scene: bpy.types.Scene
+    restart: bool
+    start: int | None
+    resume: bool
+    part: RebakedRange | None
+    last: int
+
+    @property
+    def replaces_outdated(self) -> bool:
+        """Return whether outdated frames are simulated again, instead of raising StaleCacheError."""
+        return not self.resume and self.start is None
+
+    @property
+    def begins_with_first_frame(self) -> bool:
+        """Return whether the first frame is simulated, as far as this is known before the cached frames are checked."""
+        return self.part is None and (self.restart or not self.cached_numbers())
+
+    def cached_numbers(self) -> list[int]:
+        """Return the numbers of the cached frames."""
+        return frame_cache(self.group.members[0]).frame_numbers()
+
+
+def plan_bake(
+    scene: bpy.types.Scene,
+    view_layer: bpy.types.ViewLayer,
+    group: Group,
+    restart: bool,
+    start: int | None,
+    resume: bool,
+    frames: tuple[int, int] | None,
+) -> BakePlan:
+    """Check that a group can be baked, and return its plan; see bake_group(). Raises DampSimError."""
+    began = time.monotonic()
+    # Edits by scripts may not have triggered a depsgraph update yet.
+    follow_names()
+    force_fields.ForceFieldIndex.current().clear()
+    colliders.ColliderIndex.current().clear()
+    for obj in group.members:
+        live.drop_session(obj)
+    check_refusals(group.members, scene, view_layer)
+    if resume:
+        check_resumable(group, scene)
+    if frames is None and not restart and start is None:
+        upcoming = next_bake(group, scene)
+        frames = (upcoming.first, upcoming.last) if upcoming.action is BakeAction.RANGE else None
+    part = None if frames is None else RebakedRange(*frames, group.members[0].dampsim.range_blend)
+    last = scene.frame_end if part is not None else last_frame(group, scene)
+    return BakePlan(began, group, scene, restart, start, resume, part, last)
