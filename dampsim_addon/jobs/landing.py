@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, replace
 
 import bpy
@@ -25,6 +25,7 @@ from ..blender.sampler import frame_rate, world_vertices
 from ..model.caches import frame_cache
 from ..scene_reader.scene_builder import mesh_edges
 from ..status.measurements import required_substeps
+from ..targets import Shot
 from ..targets.influence import constant_influence, influence_at
 from ..targets.landing import (
     Blend,
@@ -41,9 +42,10 @@ from ..targets.landing import (
     with_blend,
 )
 from ..targets.retiming import is_time_scale, set_time_scale
+from ..targets.target import WorldShapes
 
 # Frames beside a blend on which its second differences depend.
-BLEND_MARGIN = 3
+_BLEND_MARGIN = 3
 # Fix for a bake that shortens edges of its blend, by the name of its target.
 _EDGE_FIXES = {"BONES": "Raise Max Bones", "EXISTING_BONES": "Bake to Bones or Compressed Keys"}
 
@@ -62,7 +64,7 @@ class BlendedMotion:
 
     def near(self, first: float, last: float) -> BlendedMotion:
         """Return the motion from a few frames before a blend to a few frames after it."""
-        near = (self.numbers >= first - BLEND_MARGIN) & (self.numbers <= last + BLEND_MARGIN)
+        near = (self.numbers >= first - _BLEND_MARGIN) & (self.numbers <= last + _BLEND_MARGIN)
         return BlendedMotion(self.numbers[near], self.plain[near], self.simulated[near], self.pairs)
 
 
@@ -77,7 +79,7 @@ def blend_bake(
     check_blend(obj, length)
     first, last = blend_span(kind, frame, length)
     start, end = neighbour_span(obj, blend_points(obj, kind, frame, length))
-    numbers = np.arange(int(np.floor(start)) - BLEND_MARGIN, int(np.ceil(end)) + BLEND_MARGIN + 1)
+    numbers = np.arange(int(np.floor(start)) - _BLEND_MARGIN, int(np.ceil(end)) + _BLEND_MARGIN + 1)
     motion = _read_motion(scene, obj, numbers)
     if can_blend_frames(obj) and set(range(int(first), int(last) + 1)) <= set(frame_cache(obj).frame_numbers()):
         points = _points_of_frames(obj, kind, int(first), int(last), motion.near(first, last))
@@ -213,6 +215,48 @@ def _warning(obj: bpy.types.Object, effect: CurveEffect) -> str:
     if effect.jump > MAX_ACCELERATION_RATIO:
         return f"{obj.name}: the blend is too short for its motion, so it pops. Blend over more frames"
     return ""
+
+
+@dataclass(frozen=True)
+class BlendedFrames:
+    """Frames that a target writes. shapes: (v, 3) m in world space, of those that are blended with the pose."""
+
+    cache: WorldShapes
+    shapes: dict[int, Array]
+
+    def read_shape(self, number: int, body: str) -> Array:
+        """Return the shape (v, 3) m of a body at a frame."""
+        found = self.shapes.get(number)
+        return self.cache.read_shape(number, body) if found is None else found.astype(float)
+
+
+def blend_frames(shot: Shot) -> Generator[int, None, Shot]:
+    """Return the shot with frames that contain the object's blends, along arcs. Yield the number of those read."""
+    obj, points = shot.sampler.obj, stored_weights(shot.sampler.obj)
+    if not points:
+        return shot
+    weights, shapes, turning = weights_at(points, shot.numbers), {}, {}
+    for done, (number, weight) in enumerate(zip(shot.numbers, weights.tolist(), strict=True), 1):
+        if weight < 1.0:
+            shot.sampler.set_frame(number)
+            shapes[number] = shot.sampler.world_positions()
+            if weight > 0.0:
+                turning[number] = weight
+            else:
+                shapes[number] = shapes[number].astype(np.float32)
+        yield done
+    if turning:
+        plain, simulated = (
+            np.array([shape(number) for number in turning])
+            for shape in (shapes.__getitem__, lambda number: shot.cache.read_shape(number, obj.name))
+        )
+        pairs = mesh_edges(shot.sampler.evaluated_mesh())
+        near = tuple(one for one in shot.numbers if min(abs(one - number) for number in turning) <= _BLEND_MARGIN)
+        shot, arcs = replace(shot, arc_frames=near, edges=pairs), ArcBlend(plain, simulated, pairs)
+        for place, (number, weight) in enumerate(turning.items()):
+            shapes[number] = arcs.shape(place, weight)
+            yield len(shot.numbers)
+    return replace(shot, cache=BlendedFrames(shot.cache, shapes))
 
 
 def last_motion_index(cache: FrameCache, numbers: list[int], body: str) -> int:

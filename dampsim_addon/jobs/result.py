@@ -72,12 +72,12 @@ class Result:
 class Settling:
     """Settle curves of an object in a shot.
 
-    shown: curve at the end of the shot; None if nothing settles there.  start: frame of the scene from which it counts.
+    displayed: curve at the end of the shot; None if nothing settles there.  start: frame of the scene from which it counts.
     measured: the same, or that after the last motion of the animation, which may have stopped long before the end.
     last: frame at which it ends.
     """
 
-    shown: SettleCurve | None
+    displayed: SettleCurve | None
     start: float | None
     measured: SettleCurve | None
     last: int
@@ -85,12 +85,10 @@ class Settling:
 
 def measure_settling(shot: SimulatedShot, body: str) -> Settling:
     """Return the settle curves of a body."""
-    shown, last = _shot_curve(shot, body)
-    start = None if shown is None else shot.numbers[-1] - float(shown.frames[-1])
-    measured = shown
-    if shown is None:
-        measured, last = _shot_curve(shot, body, after_last_motion=True)
-    return Settling(shown, start, measured, last)
+    curve, last = _shot_curve(shot, body)
+    if curve is not None:
+        return Settling(curve, shot.numbers[-1] - float(curve.frames[-1]), curve, last)
+    return Settling(None, None, *_shot_curve(shot, body, after_last_motion=True))
 
 
 def _shot_curve(shot: SimulatedShot, body: str, after_last_motion: bool = False) -> tuple[SettleCurve | None, int]:
@@ -199,7 +197,7 @@ def _limited_keys_message(cost: Cost) -> str:
 def store_result(written: WrittenBake, result: Result, settling: Settling, simulation: Simulation) -> None:
     """Store the result and the settle curve with the object, for the panel, and the inputs of its bake."""
     obj, core_scene = written.shot.sampler.obj, simulation.scene
-    store_curve(obj, settling.shown, "bake", settling.start)
+    store_curve(obj, settling.displayed, "bake", settling.start)
     properties = obj.dampsim
     properties.baked, properties.baked_fps = result.target, core_scene.fps
     properties.baked_keys, properties.baked_size, properties.baked_seconds = (

@@ -10,24 +10,20 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...core import Array, SceneError
+from ...core import SceneError
 from ...core.base.wording import format_metres
 from ...core.frames.chain_fit import ChainChannels
-from ...core.simulation.blend_curve import ArcBlend
 from ...core.simulation.start import loop_end
 from ..blender.dampsim_names import is_tagged_action
 from ..blender.sampler import Sampler
 from ..model.caches import target_folder
-from ..scene_reader.scene_builder import mesh_edges
 from ..targets import TARGETS, Cost, Shot, Storage, Target, clear_storage, find_target, get_target
 from ..targets.bake_tracks import play_bake_alone
 from ..targets.influence import keep_user_settings, read_influence, write_influence
-from ..targets.landing import stored_weights, weights_at
 from ..targets.retiming import set_time_scale, time_scale
-from ..targets.target import WorldShapes
 from ..work.steps import Step, counted_steps
 from .curve_bake import bake_following_curve
-from .landing import BLEND_MARGIN, has_kept_seconds
+from .landing import blend_frames, has_kept_seconds
 from .simulate import SimulatedShot
 
 # Most attempts to write a compressed bake. Modifiers can enlarge its error, so that it needs a smaller bound.
@@ -36,48 +32,6 @@ _ATTEMPTS = 5
 _BOUND_SAFETY = 0.9
 # Largest error of an exact bake, as a fraction of the object's size.
 _MAX_EXACT_ERROR = 1e-3
-
-
-@dataclass(frozen=True)
-class BlendedFrames:
-    """Frames that a target writes. shapes: (v, 3) m in world space, of those that are blended with the pose."""
-
-    cache: WorldShapes
-    shapes: dict[int, Array]
-
-    def read_shape(self, number: int, body: str) -> Array:
-        """Return the shape (v, 3) m of a body at a frame."""
-        found = self.shapes.get(number)
-        return self.cache.read_shape(number, body) if found is None else found.astype(float)
-
-
-def blend_frames(shot: Shot) -> Generator[int, None, Shot]:
-    """Return the shot with frames that contain the object's blends, along arcs. Yield the number of those read."""
-    obj, points = shot.sampler.obj, stored_weights(shot.sampler.obj)
-    if not points:
-        return shot
-    weights, shapes, turning = weights_at(points, shot.numbers), {}, {}
-    for done, (number, weight) in enumerate(zip(shot.numbers, weights.tolist(), strict=True), 1):
-        if weight < 1.0:
-            shot.sampler.set_frame(number)
-            shapes[number] = shot.sampler.world_positions()
-            if weight > 0.0:
-                turning[number] = weight
-            else:
-                shapes[number] = shapes[number].astype(np.float32)
-        yield done
-    if turning:
-        plain, simulated = (
-            np.array([shape(number) for number in turning])
-            for shape in (shapes.__getitem__, lambda number: shot.cache.read_shape(number, obj.name))
-        )
-        pairs = mesh_edges(shot.sampler.evaluated_mesh())
-        near = tuple(one for one in shot.numbers if min(abs(one - number) for number in turning) <= BLEND_MARGIN)
-        shot, arcs = replace(shot, arc_frames=near, edges=pairs), ArcBlend(plain, simulated, pairs)
-        for place, (number, weight) in enumerate(turning.items()):
-            shapes[number] = arcs.shape(place, weight)
-            yield len(shot.numbers)
-    return replace(shot, cache=BlendedFrames(shot.cache, shapes))
 
 
 @dataclass(frozen=True)

@@ -203,3 +203,9 @@ def test_route_follows_unknown_owner(tmp_path: Path) -> None:
     """A method of any class of the module is read; the attributes of an imported name are not."""
     assert example_route(tmp_path, ROUTE_EXAMPLE.replace("other.end(", "x.end("))[-3:] == ["c", "a", "c"]
     assert example_route(tmp_path, ROUTE_EXAMPLE.replace("other.end(", "A.end("))[-3:] == ["b", "a", "c"]
+
+
+def test_bake_goes_forward_through_stages() -> None:
+    visits = route(ROOT / "dampsim_addon/jobs/bake.py", "bake_group")
+    assert len(set(visits)) <= 15, visits
+    assert count_returns(visits) <= 6, visits
