@@ -22,6 +22,7 @@ class BakePlan:
     """Frames that a bake of a group simulates.
 
     began: time.monotonic() at the start of the bake, s.
+    group, scene: the group, and the scene whose frames it plays.
     restart, start, resume: see bake_group().
     part: range of frames to simulate again and blend into the others; None for all of the shot.
     last: last frame of the shot.

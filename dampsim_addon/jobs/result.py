@@ -72,7 +72,7 @@ class Result:
 class Settling:
     """Settle curves of an object in a shot.
 
-    displayed: curve at the end of the shot; None if nothing settles there.  start: frame of the scene from which it counts.
+    displayed: curve at the end of the shot; None if nothing settles there.  start: frame from which it counts.
     measured: the same, or that after the last motion of the animation, which may have stopped long before the end.
     last: frame at which it ends.
     """
