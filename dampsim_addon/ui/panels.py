@@ -1,8 +1,14 @@
-"""Panels of the sidebar. To add one, write a ChildPanel in a file of its topic and list it in PANELS."""
+"""Registration of this folder: the panels of the sidebar, and the operators, menus and lists of all its modules.
+
+To add a panel, write a ChildPanel in a file of its topic and list it in PANELS.
+"""
 
 from __future__ import annotations
 
+import sys
+
 import bpy
+from bpy.types import Menu, Operator, UIList
 
 from .bake.panel import DAMPSIM_PT_bake
 from .compare.panel import DAMPSIM_PT_compare
@@ -38,4 +44,22 @@ PANELS: tuple[type[bpy.types.Panel], ...] = (
     DAMPSIM_PT_setup,
 )
 
-register, unregister = bpy.utils.register_classes_factory(PANELS)
+
+def _classes() -> list[type]:
+    """Return the operators, menus and lists that the loaded modules of this folder define, and then the panels."""
+    prefix = f"{__package__}."
+    # Subclasses of Blender's types would include those of an earlier version, which an update leaves in memory.
+    modules = [module for name, module in sys.modules.items() if name.startswith(prefix)]
+    values = dict.fromkeys(value for module in modules for value in vars(module).values() if isinstance(value, type))
+    others = [one for one in values if issubclass(one, Menu | Operator | UIList) and one.__module__.startswith(prefix)]
+    return [*others, *PANELS]
+
+
+def register() -> None:
+    for cls in _classes():
+        bpy.utils.register_class(cls)
+
+
+def unregister() -> None:
+    for cls in reversed(_classes()):
+        bpy.utils.unregister_class(cls)

@@ -331,16 +331,3 @@ class DAMPSIM_OT_open_sample(Operator):
             report(self, {"ERROR"}, str(error))
             return {"CANCELLED"}
         return {"FINISHED"}
-
-
-CLASSES = (
-    DAMPSIM_OT_add,
-    DAMPSIM_OT_convert_add,
-    DAMPSIM_OT_local_add,
-    DAMPSIM_OT_curve_rope,
-    DAMPSIM_MT_fabrics,
-    DAMPSIM_OT_fabric,
-    DAMPSIM_OT_open_sample,
-)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -84,8 +84,3 @@ class DAMPSIM_OT_hair(Operator):
         wire.dampsim.thickness = 2000.0 * (strands.radius or DEFAULT_RADIUS)
         report(self, *guides_report(wire.name, hair.name, len(guides)))
         return {"FINISHED"}
-
-
-CLASSES = (DAMPSIM_OT_hair,)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -267,14 +267,3 @@ def draw_blends(layout: UILayout, context: Context, obj: bpy.types.Object) -> No
     land.kind, fade_in.kind, fade_out.kind = "LAND", "FADE_IN", "FADE_OUT"
     rest = column.operator(DAMPSIM_OT_rest_by_frame.bl_idname, text=f"Rest by Frame {frame}", icon="FCURVE")
     rest.frame = frame
-
-
-CLASSES = (
-    DAMPSIM_OT_key_influence,
-    DAMPSIM_OT_blend,
-    DAMPSIM_OT_remove_blends,
-    DAMPSIM_OT_rest_by_frame,
-    DAMPSIM_OT_retime,
-    DAMPSIM_MT_retime,
-)
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

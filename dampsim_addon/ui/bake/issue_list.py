@@ -120,8 +120,3 @@ class DAMPSIM_OT_select_vertices(Operator):
         mesh.select_flush_mode()
         bmesh.update_edit_mesh(obj.data)
         return {"FINISHED"}
-
-
-CLASSES = (DAMPSIM_OT_mend, DAMPSIM_OT_select_vertices)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -302,15 +302,3 @@ def draw_maps(layout: UILayout, context: Context, obj: bpy.types.Object) -> None
     row.operator(DAMPSIM_OT_maps.bl_idname, text=translate(text), icon="NODE_MATERIAL")
     if has_maps:
         row.operator(DAMPSIM_OT_maps.bl_idname, text="", icon="X").remove = True
-
-
-CLASSES = (
-    DAMPSIM_OT_bake,
-    DAMPSIM_OT_rebake_range,
-    DAMPSIM_MT_bake,
-    DAMPSIM_OT_use_preview_range,
-    DAMPSIM_OT_use_selected_bones,
-    DAMPSIM_OT_maps,
-)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

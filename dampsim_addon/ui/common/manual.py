@@ -283,7 +283,6 @@ def draw_help(layout: UILayout, panel: str) -> None:
 
 
 def register() -> None:
-    bpy.utils.register_class(DAMPSIM_OT_help)
     if has_manual():
         bpy.utils.register_manual_map(manual_map)
 
@@ -291,4 +290,3 @@ def register() -> None:
 def unregister() -> None:
     if has_manual():
         bpy.utils.unregister_manual_map(manual_map)
-    bpy.utils.unregister_class(DAMPSIM_OT_help)

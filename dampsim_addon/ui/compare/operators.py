@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-import bpy
 from bpy.props import IntProperty
 from bpy.types import Context, Operator
 
@@ -105,14 +104,3 @@ class DAMPSIM_OT_compare(ActiveObjectJob, Operator):
 
     def completion_messages(self, context: Context) -> tuple[str, str]:
         return "ghosts are ready. Play the animation, then use one of them", "comparison stopped; nothing was changed"
-
-
-CLASSES = (
-    DAMPSIM_OT_ghost_add,
-    DAMPSIM_OT_ghost_remove,
-    DAMPSIM_OT_ghost_pick,
-    DAMPSIM_OT_compare,
-)
-
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

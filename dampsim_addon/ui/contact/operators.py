@@ -255,8 +255,3 @@ class DAMPSIM_OT_no_collider(Operator):
         else:
             report(self, {"INFO"}, f"Colliders removed: {format_names(colliders)}")
         return {"FINISHED"}
-
-
-CLASSES = (DAMPSIM_OT_floor, DAMPSIM_OT_collider, DAMPSIM_OT_no_collider)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

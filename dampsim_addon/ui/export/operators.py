@@ -182,8 +182,3 @@ def default_path() -> Path:
     """
     blend = Path(bpy.data.filepath) if bpy.data.filepath else Path.home() / "untitled"
     return blend.with_name(f"{blend.stem}_baked")
-
-
-CLASSES = (DAMPSIM_OT_export,)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -118,8 +118,3 @@ def contraction_without_fibres(obj: bpy.types.Object, scene: bpy.types.Scene) ->
 
 def _add_fibres_everywhere(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     obj.dampsim.fibre_group = write_own_weights(obj, "", FIBRE_GROUP_NAME, np.ones(len(obj.data.vertices))).name
-
-
-CLASSES = (DAMPSIM_OT_fibres,)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

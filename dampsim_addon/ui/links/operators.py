@@ -208,8 +208,3 @@ class DAMPSIM_OT_unlink(Operator):
         group.links.remove(group.active_link)
         group.active_link = max(min(group.active_link, len(group.links) - 1), 0)
         return {"FINISHED"}
-
-
-CLASSES = (DAMPSIM_OT_link, DAMPSIM_OT_weld, DAMPSIM_OT_unlink)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
 from ....core.base.wording import format_count
@@ -62,8 +61,3 @@ class DAMPSIM_PT_links(ChildPanel, Panel):
         column.operator(DAMPSIM_OT_weld.bl_idname, icon="AUTOMERGE_ON")
         if not len(group.links) and not linked:
             draw_wrapped(layout, "Select another object as well, then press Link Selected", "INFO", context)
-
-
-CLASSES = (DAMPSIM_UL_links,)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

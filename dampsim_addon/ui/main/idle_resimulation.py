@@ -178,11 +178,3 @@ def _start_if_idle() -> None:
 SUBSCRIBER = Subscriber(
     "idle_resimulation", {"depsgraph_update_post": _on_depsgraph_update}, _start_if_idle, _CHECK_INTERVAL
 )
-
-
-def register() -> None:
-    bpy.utils.register_class(DAMPSIM_OT_go_on)
-
-
-def unregister() -> None:
-    bpy.utils.unregister_class(DAMPSIM_OT_go_on)

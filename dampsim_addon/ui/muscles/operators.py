@@ -176,11 +176,6 @@ class DAMPSIM_OT_muscle_key(_MuscleOperator, Operator):
         return {"FINISHED"}
 
 
-CLASSES = (DAMPSIM_OT_muscle_add, DAMPSIM_OT_muscle_remove, DAMPSIM_OT_muscle_assign, DAMPSIM_OT_muscle_key)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
-
-
 def is_edge_based(item: bpy.types.PropertyGroup) -> bool:
     """Return whether a muscle or sensor uses edges."""
     return getattr(item, "sense", SensorType.LENGTH) == SensorType.LENGTH

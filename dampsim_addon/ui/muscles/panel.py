@@ -160,8 +160,3 @@ def _draw_sensor(context: Context, layout: UILayout, obj: bpy.types.Object, sens
         column.prop(sensor, "target")
         column.prop(sensor, "near")
         column.prop(sensor, "far")
-
-
-CLASSES = (DAMPSIM_UL_muscles, DAMPSIM_UL_sensors)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -137,10 +137,3 @@ def draw_walks(context: Context, layout: UILayout, group: bpy.types.PropertyGrou
         row.operator(DAMPSIM_OT_show_walks.bl_idname, icon="GHOST_ENABLED")
         row.operator(DAMPSIM_OT_hide_walks.bl_idname, text="", icon="X")
         layout.operator(DAMPSIM_OT_use_walk.bl_idname, icon="CHECKMARK")
-
-
-CLASSES = (
-    DAMPSIM_UL_walks, DAMPSIM_OT_find_walk, DAMPSIM_OT_use_walk, DAMPSIM_OT_show_walks, DAMPSIM_OT_hide_walks,
-)  # fmt: skip
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -135,8 +135,3 @@ class DAMPSIM_OT_select_group(Operator):
             f"Selected objects: {len(visible_members)}" + (f"; hidden objects: {hidden}" if hidden else ""),
         )
         return {"FINISHED"}
-
-
-CLASSES = (DAMPSIM_OT_together, DAMPSIM_OT_alone, DAMPSIM_OT_select_group)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

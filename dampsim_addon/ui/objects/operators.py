@@ -151,13 +151,3 @@ def _is_settle_controlled(obj: bpy.types.Object) -> bool:
         return read_settings(obj).is_settle_controlled
     except ParameterError:
         return False
-
-
-CLASSES = (
-    DAMPSIM_OT_remove,
-    DAMPSIM_OT_clear,
-    DAMPSIM_OT_measure,
-    DAMPSIM_OT_calibrate,
-)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

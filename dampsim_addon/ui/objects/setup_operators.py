@@ -144,8 +144,3 @@ class DAMPSIM_OT_setup_asset(ChosenObjectsOperator, Operator):
         carrier.asset_data.description = f"DampSim setup of {obj.name}"
         carrier.asset_data.tags.new("DampSim", skip_if_exists=True)
         return f"asset '{carrier.name}' added"
-
-
-CLASSES = (DAMPSIM_OT_setup_copy, DAMPSIM_OT_setup_save, DAMPSIM_OT_setup_load, DAMPSIM_OT_setup_asset)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -98,8 +98,3 @@ def active_part(obj: bpy.types.Object | None) -> bpy.types.PropertyGroup | None:
         return None
     part: bpy.types.PropertyGroup = obj.dampsim.parts[obj.dampsim.active_part]
     return part
-
-
-CLASSES = (DAMPSIM_OT_part_add, DAMPSIM_OT_part_add_bones, DAMPSIM_OT_part_remove)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
 from ....core import PARAMETERS
@@ -57,8 +56,3 @@ class DAMPSIM_PT_parts(ChildPanel, Panel):
             draw_property(column, part, "sag", PARAMETERS["sag"].label, context, PARAMETERS["sag"].unit)
         if not read_settings(obj).is_settle_controlled:
             draw_wrapped(layout, "Parts have no effect with this damping model", "INFO", context)
-
-
-CLASSES = (DAMPSIM_UL_parts,)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

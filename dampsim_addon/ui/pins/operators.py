@@ -329,11 +329,3 @@ class DAMPSIM_OT_let_fall(ChosenObjectsOperator, Operator):
     def apply(self, context: Context, obj: bpy.types.Object) -> str:
         obj.dampsim.let_fall = True
         return ""
-
-
-CLASSES = (
-    DAMPSIM_OT_pin, DAMPSIM_OT_free, DAMPSIM_OT_pin_bones, DAMPSIM_OT_free_bones, DAMPSIM_OT_pin_apply,
-    DAMPSIM_OT_pin_cancel, DAMPSIM_OT_pin_gradient, DAMPSIM_OT_let_fall,
-)  # fmt: skip
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

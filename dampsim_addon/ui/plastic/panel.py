@@ -71,8 +71,3 @@ class DAMPSIM_OT_plastic_reset(ChosenObjectsOperator, Operator):
         # Evaluate the new keyframes, so that the panel shows the value at this frame.
         context.scene.frame_set(begin)
         return f"Reset is on from frame {begin} to {end - 1}"
-
-
-CLASSES = (DAMPSIM_OT_plastic_reset,)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -206,8 +206,3 @@ def draw_yarn_status(layout: UILayout, obj: bpy.types.Object, context: Context) 
         draw_wrapped(layout, status.value, "INFO", context)
         text = "Create Yarns" if status is YarnStatus.MISSING else "Rebuild Yarns"
         layout.operator(DAMPSIM_OT_weave.bl_idname, text=translate(text), icon="MESH_GRID")
-
-
-CLASSES = (DAMPSIM_OT_weave, DAMPSIM_OT_select_woven, DAMPSIM_OT_drop_yarns)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
