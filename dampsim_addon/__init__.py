@@ -31,8 +31,8 @@ SUBSCRIBERS = (
 )  # fmt: skip
 DISPATCHER = Dispatcher(*(module.SUBSCRIBER for module in SUBSCRIBERS))
 MODULES = (
-    DISPATCHER, translations, parameter_properties, muscle_properties, properties, live, presets, panels, overlay, manual,
-    cli,
+    DISPATCHER, translations, parameter_properties, muscle_properties, properties, live, presets, panels, overlay,
+    manual, cli,
 )  # fmt: skip
 
 
