@@ -72,17 +72,11 @@ class HairTree:
 
     def build(self, tree: Any) -> None:
         """Replace the nodes of a tree. The sockets of its interface are kept."""
-        tree.nodes.clear()
-        if not len(tree.interface.items_tree):
-            for in_out in ("INPUT", "OUTPUT"):
-                tree.interface.new_socket("Geometry", in_out=in_out, socket_type="NodeSocketGeometry")
         nodes = NodeBuilder(tree)
-        start, end = nodes.add("NodeGroupInput"), nodes.add("NodeGroupOutput")
         root, segment = self._turned_segments(nodes)
-        total = nodes.add("GeometryNodeAccumulateField", data_type="FLOAT_VECTOR", domain="POINT")
-        nodes.link(segment, nodes.input(total, "Value"))
-        nodes.link(nodes.curve.outputs["Curve Index"], nodes.input(total, "Group ID"))
-        place, geometry = nodes.vector("ADD", root, nodes.output(total, "Leading")), start.outputs[0]
+        inputs = {"Value": segment, "Group ID": nodes.curve.outputs["Curve Index"]}
+        total = nodes.field("GeometryNodeAccumulateField", inputs, "Leading", data_type="FLOAT_VECTOR", domain="POINT")
+        place, geometry = nodes.vector("ADD", root, total), nodes.start.outputs[0]
         if self.colliders:
             # The segments must be read before the points move.
             geometry = nodes.store(geometry, _SEGMENT, "FLOAT_VECTOR", segment)
@@ -90,17 +84,13 @@ class HairTree:
         if self.colliders:
             geometry = self._slide(nodes, geometry)
             for name in (_SEGMENT, _INSIDE):
-                removed = nodes.add("GeometryNodeRemoveAttribute")
-                removed.inputs["Name"].default_value = name
-                nodes.link(geometry, removed.inputs["Geometry"])
-                geometry = removed.outputs["Geometry"]
-        nodes.link(geometry, end.inputs[0])
+                geometry = nodes.field("GeometryNodeRemoveAttribute", {"Name": name, "Geometry": geometry})
+        nodes.link(geometry, nodes.end.inputs[0])
 
     def _turned_segments(self, nodes: NodeBuilder) -> tuple[Any, Any]:
         """Return the position of a point's root, and the turned segment that ends at the point, zero at the root."""
-        info = nodes.add("GeometryNodeObjectInfo", transform_space="RELATIVE")
-        info.inputs["Object"].default_value = self.wire
-        wire, rest = info.outputs["Geometry"], nodes.attribute(self.rest, "FLOAT_VECTOR")
+        wire = nodes.object_info(self.wire).outputs["Geometry"]
+        rest = nodes.attribute(self.rest, "FLOAT_VECTOR")
         groom = nodes.vector("SUBTRACT", nodes.position, nodes.at_index(nodes.previous, nodes.position))
         groom = nodes.scale(groom, nodes.math("GREATER_THAN", nodes.curve.outputs["Index in Curve"], 0.5))
         total, moved = nodes.scale(groom, _GROOM_PART), None
@@ -121,16 +111,15 @@ class HairTree:
             moved = own if moved is None else nodes.vector("ADD", moved, own)
         segment = nodes.scale(nodes.vector("NORMALIZE", total), nodes.vector("LENGTH", groom))
         place = nodes.position if moved is None else nodes.vector("ADD", nodes.position, moved)
-        first = nodes.add("GeometryNodePointsOfCurve")
-        nodes.link(nodes.curve.outputs["Curve Index"], first.inputs["Curve Index"])
-        return nodes.at_index(first.outputs["Point Index"], place), segment
+        of_curve = {"Curve Index": nodes.curve.outputs["Curve Index"]}
+        first = nodes.field("GeometryNodePointsOfCurve", of_curve, "Point Index")
+        return nodes.at_index(first, place), segment
 
     def _slide(self, nodes: NodeBuilder, geometry: Any) -> Any:
         """Return the geometry with all strands out of the colliders."""
         begin, finish = nodes.add("GeometryNodeRepeatInput"), nodes.add("GeometryNodeRepeatOutput")
         begin.pair_with_output(finish)
-        begin.inputs["Iterations"].default_value = self.segments
-        nodes.link(geometry, begin.inputs["Geometry"])
+        nodes.fill(begin, {"Iterations": self.segments, "Geometry": geometry})
         number = nodes.math("ADD", begin.outputs["Iteration"], 1.0)
         is_point = nodes.compare(nodes.curve.outputs["Index in Curve"], number)
         start = nodes.at_index(nodes.previous, nodes.position)
@@ -189,25 +178,13 @@ class HairTree:
 
 def collider_mesh(nodes: NodeBuilder, collider: HairCollider) -> Any:
     """Return the mesh of a collider, in the space of the object with the tree."""
-    info = _object_info(nodes, collider)
+    info = nodes.object_info(collider.obj).outputs
     if collider.is_plane:
-        square = nodes.add("GeometryNodeMeshGrid")
-        for name, value in (("Size X", _PLANE_SIZE), ("Size Y", _PLANE_SIZE), ("Vertices X", 2), ("Vertices Y", 2)):
-            square.inputs[name].default_value = value
-        placed = nodes.add("GeometryNodeTransform")
-        nodes.link(square.outputs["Mesh"], placed.inputs["Geometry"])
-        for name in ("Location", "Rotation"):
-            nodes.link(info.outputs[name], placed.inputs["Translation" if name == "Location" else name])
-        return placed.outputs["Geometry"]
-    whole = nodes.add("GeometryNodeRealizeInstances")
-    nodes.link(info.outputs["Geometry"], whole.inputs["Geometry"])
-    return whole.outputs["Geometry"]
-
-
-def _object_info(nodes: NodeBuilder, collider: HairCollider) -> Any:
-    info = nodes.add("GeometryNodeObjectInfo", transform_space="RELATIVE")
-    info.inputs["Object"].default_value = collider.obj
-    return info
+        sizes = {"Size X": _PLANE_SIZE, "Size Y": _PLANE_SIZE, "Vertices X": 2, "Vertices Y": 2}
+        square = nodes.field("GeometryNodeMeshGrid", sizes, "Mesh")
+        placement = {"Geometry": square, "Translation": info["Location"], "Rotation": info["Rotation"]}
+        return nodes.field("GeometryNodeTransform", placement)
+    return nodes.field("GeometryNodeRealizeInstances", {"Geometry": info["Geometry"]})
 
 
 def _is_near_bounds(nodes: NodeBuilder, collider: HairCollider, place: Any, clearance: float) -> Any:
@@ -215,8 +192,8 @@ def _is_near_bounds(nodes: NodeBuilder, collider: HairCollider, place: Any, clea
 
     The ellipsoid has the box's proportions.
     """
-    mesh, box = collider_mesh(nodes, collider), nodes.add("GeometryNodeBoundBox")
-    nodes.link(mesh, box.inputs["Geometry"])
+    mesh = collider_mesh(nodes, collider)
+    box = nodes.fill(nodes.add("GeometryNodeBoundBox"), {"Geometry": mesh})
     low, high = box.outputs["Min"], box.outputs["Max"]
     middle = nodes.scale(nodes.vector("ADD", low, high), 0.5)
     # A flat mesh has an extent of zero.
@@ -242,18 +219,16 @@ def _signed_distance(nodes: NodeBuilder, collider: HairCollider, place: Any) -> 
     The sign comes from the angle-weighted normals of the vertices, which are right at vertices and edges.
     """
     mesh = collider_mesh(nodes, collider)
-    at_vertices = nodes.add("GeometryNodeFieldOnDomain", data_type="FLOAT_VECTOR", domain="POINT")
-    nodes.link(nodes.add("GeometryNodeInputNormal").outputs["Normal"], nodes.input(at_vertices, "Value"))
+    at_vertices = nodes.on_domain(nodes.field("GeometryNodeInputNormal"), "POINT", "FLOAT_VECTOR")
     nearest, is_valid = nodes.nearest(mesh, nodes.position, place)
     # On the surface itself, the search ends several times sooner.
-    normal, _ = nodes.nearest(mesh, nodes.output(at_vertices), nearest)
+    normal, _ = nodes.nearest(mesh, at_vertices, nearest)
     away = nodes.vector("SUBTRACT", place, nearest)
     normal = nodes.scale(normal, collider.sign)
     if not collider.is_plane:
         # Blender keeps the order of the corners of mirrored faces, so that their normals point inwards.
-        info, turn = _object_info(nodes, collider), nodes.add("FunctionNodeMatrixDeterminant")
-        nodes.link(info.outputs["Transform"], turn.inputs[0])
-        normal = nodes.scale(normal, nodes.math("SIGN", turn.outputs[0]))
+        transform = nodes.object_info(collider.obj).outputs["Transform"]
+        normal = nodes.scale(normal, nodes.math("SIGN", nodes.field("FunctionNodeMatrixDeterminant", (transform,))))
     sign = nodes.math("SIGN", nodes.vector("DOT_PRODUCT", away, normal))
     # On the surface itself only the normal tells the direction.
     outward = nodes.vector("NORMALIZE", nodes.vector("ADD", nodes.scale(away, sign), nodes.scale(normal, 1e-6)))

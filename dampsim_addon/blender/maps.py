@@ -62,8 +62,6 @@ def attach_maps(
     if tree is None:
         tree = bpy.data.node_groups.new(MAPS_MODIFIER, "GeometryNodeTree")
         tree[MAPS_TAG] = True
-        for in_out in ("INPUT", "OUTPUT"):
-            tree.interface.new_socket("Geometry", in_out=in_out, socket_type="NodeSocketGeometry")
         tree[_REST_TAG] = obj.add_rest_position_attribute
     tree[_RANGE_TAG] = chosen_range
     _build(tree, colliders, contact_range)
@@ -87,24 +85,20 @@ def detach_maps(obj: bpy.types.Object) -> None:
 
 
 def _build(tree: Any, colliders: Sequence[HairCollider], contact_range: float) -> None:
-    tree.nodes.clear()
     nodes = NodeBuilder(tree)
-    start, end = nodes.add("NodeGroupInput"), nodes.add("NodeGroupOutput")
-    geometry = start.outputs[0]
+    geometry = nodes.start.outputs[0]
     for name, kind, value in (*_strain_maps(nodes), (CONTACT, "FLOAT", _contact(nodes, colliders, contact_range))):
         geometry = nodes.store(geometry, name, kind, value)
-    nodes.link(_with_velocity(nodes, geometry), end.inputs[0])
+    nodes.link(_with_velocity(nodes, geometry), nodes.end.inputs[0])
 
 
 def _corner_edges(nodes: NodeBuilder, field: Any) -> tuple[Any, Any]:
     """Return the edges from a corner to the next and the previous corner of its face, of a vector field of points."""
     ends = []
     for offset in (0, 1, -1):
-        corner = nodes.add("GeometryNodeOffsetCornerInFace")
-        corner.inputs["Offset"].default_value = offset
-        point = nodes.add("GeometryNodeVertexOfCorner")
-        nodes.link(corner.outputs[0], point.inputs[0])
-        ends.append(nodes.at_index(point.outputs[0], field))
+        corner = nodes.field("GeometryNodeOffsetCornerInFace", {"Offset": offset})
+        point = nodes.field("GeometryNodeVertexOfCorner", (corner,))
+        ends.append(nodes.at_index(point, field))
     return nodes.vector("SUBTRACT", ends[1], ends[0]), nodes.vector("SUBTRACT", ends[2], ends[0])
 
 
@@ -148,7 +142,7 @@ def _strain_maps(nodes: NodeBuilder) -> list[tuple[str, str, Any]]:
     most = nodes.math("SQRT", nodes.math("ADD", mean, radius))
     least = nodes.math("SQRT", nodes.math("MAXIMUM", nodes.math("SUBTRACT", mean, radius), 0.0))
     angle = product(nodes.math("ARCTAN2", b12, half), 0.5)
-    first, second = _plane_axes(nodes, nodes.add("GeometryNodeInputNormal").outputs["Normal"])
+    first, second = _plane_axes(nodes, nodes.field("GeometryNodeInputNormal"))
     cosine, sine = nodes.math("COSINE", angle), nodes.math("SINE", angle)
     along = nodes.vector("ADD", nodes.scale(first, cosine), nodes.scale(second, sine))
     across = nodes.vector("SUBTRACT", nodes.scale(second, cosine), nodes.scale(first, sine))
@@ -164,8 +158,8 @@ def _contact(nodes: NodeBuilder, colliders: Sequence[HairCollider], contact_rang
     """Return the contact: 1 on the surface of a collider, falling to 0 at the contact range."""
     found = nodes.math("ADD", 0.0, 0.0)
     for one in colliders:
-        nearest = nodes.add("GeometryNodeProximity", target_element="FACES")
-        nodes.link(collider_mesh(nodes, one), nodes.input(nearest, "Geometry"))
+        mesh = {"Geometry": collider_mesh(nodes, one)}
+        nearest = nodes.fill(nodes.add("GeometryNodeProximity", target_element="FACES"), mesh)
         share = nodes.math("DIVIDE", nearest.outputs["Distance"], contact_range)
         own = nodes.math("MAXIMUM", nodes.math("SUBTRACT", 1.0, share), 0.0)
         # A hidden collider has no faces, and distance 0 from everything.
@@ -181,12 +175,10 @@ def _with_velocity(nodes: NodeBuilder, geometry: Any) -> Any:
     change of the animation or the bake. If the points of a whole frame are not where the mesh is, its velocity is 0.
     """
     world = _world_position(nodes)
-    points = nodes.add("GeometryNodeMeshToPoints")
-    nodes.link(geometry, points.inputs["Mesh"])
-    nodes.link(world, points.inputs["Position"])
+    points = nodes.field("GeometryNodeMeshToPoints", {"Mesh": geometry, "Position": world})
     begin, finish = nodes.add("GeometryNodeSimulationInput"), nodes.add("GeometryNodeSimulationOutput")
     begin.pair_with_output(finish)
-    here = nodes.store(points.outputs[0], VELOCITY, "FLOAT_VECTOR", nodes.constant((0.0, 0.0, 0.0)))
+    here = nodes.store(points, VELOCITY, "FLOAT_VECTOR", nodes.constant((0.0, 0.0, 0.0)))
     nodes.link(here, begin.inputs["Geometry"])
     before = nodes.sample(begin.outputs["Geometry"], nodes.position, nodes.index)
     rate = nodes.math("DIVIDE", 1.0, nodes.math("MAXIMUM", begin.outputs["Delta Time"], 1e-6))
@@ -197,7 +189,7 @@ def _with_velocity(nodes: NodeBuilder, geometry: Any) -> Any:
     gap = nodes.vector("SUBTRACT", world, nodes.sample(cached, nodes.position, nodes.index))
     largest_gap, reach = (nodes.largest(geometry, nodes.vector("LENGTH", one)) for one in (gap, world))
     # Between frames, Blender interpolates the cached points, which then lie beside a mesh that turns.
-    fraction = nodes.math("FRACT", nodes.add("GeometryNodeInputSceneTime").outputs["Frame"])
+    fraction = nodes.math("FRACT", nodes.field("GeometryNodeInputSceneTime", output="Frame"))
     is_between = nodes.math("GREATER_THAN", fraction, 0.0)
     is_current = nodes.math("LESS_THAN", largest_gap, nodes.math("MULTIPLY_ADD", reach, _SAME_PLACE, 1e-7))
     return nodes.store(
@@ -206,10 +198,5 @@ def _with_velocity(nodes: NodeBuilder, geometry: Any) -> Any:
 
 
 def _world_position(nodes: NodeBuilder) -> Any:
-    this = nodes.add("GeometryNodeSelfObject")
-    info = nodes.add("GeometryNodeObjectInfo", transform_space="ORIGINAL")
-    nodes.link(this.outputs[0], info.inputs["Object"])
-    placed = nodes.add("FunctionNodeTransformPoint")
-    nodes.link(nodes.position, placed.inputs[0])
-    nodes.link(info.outputs["Transform"], placed.inputs[1])
-    return placed.outputs[0]
+    info = nodes.object_info(nodes.field("GeometryNodeSelfObject"), "ORIGINAL")
+    return nodes.field("FunctionNodeTransformPoint", (nodes.position, info.outputs["Transform"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -9,19 +10,28 @@ import bpy
 
 
 class NodeBuilder:
-    """Builder of the nodes of a tree, with the fields that several of them share."""
+    """Builder of all nodes of a tree, with the fields that several of them share.
+
+    The tree has one geometry as its first input and output. Other sockets of its interface are kept.
+    start, end: nodes of its inputs and outputs.
+    """
 
     def __init__(self, tree: Any) -> None:
         self._tree = tree
         self.link = tree.links.new
+        tree.nodes.clear()
+        if not len(tree.interface.items_tree):
+            for in_out in ("INPUT", "OUTPUT"):
+                tree.interface.new_socket("Geometry", in_out=in_out, socket_type="NodeSocketGeometry")
+        self.start, self.end = self.add("NodeGroupInput"), self.add("NodeGroupOutput")
 
     @cached_property
     def position(self) -> Any:
-        return self.add("GeometryNodeInputPosition").outputs["Position"]
+        return self.field("GeometryNodeInputPosition")
 
     @cached_property
     def index(self) -> Any:
-        return self.add("GeometryNodeInputIndex").outputs["Index"]
+        return self.field("GeometryNodeInputIndex")
 
     @cached_property
     def curve(self) -> Any:
@@ -43,125 +53,94 @@ class NodeBuilder:
         """Return the first output that is in use, or that of a name."""
         return next(one for one in node.outputs if one.enabled and name in ("", one.name))
 
-    def input(self, node: Any, name: str) -> Any:
-        return next(one for one in node.inputs if one.enabled and one.name == name)
+    def fill(self, node: Any, inputs: Mapping[str, Any] | Sequence[Any]) -> Any:
+        """Set inputs of a node, by name or in order, to outputs of other nodes or to constants, and return the node.
 
-    def _fill(self, socket: Any, value: Any) -> None:
-        if isinstance(value, bpy.types.NodeSocket):
-            self.link(value, socket)
-        else:
-            socket.default_value = value
+        None leaves an input as it is.
+        """
+        sockets = [one for one in node.inputs if one.enabled]
+        if isinstance(inputs, Mapping):
+            sockets = [next(one for one in sockets if one.name == name) for name in inputs]
+            inputs = list(inputs.values())
+        for socket, value in zip(sockets, inputs, strict=False):
+            if isinstance(value, bpy.types.NodeSocket):
+                self.link(value, socket)
+            elif value is not None:
+                socket.default_value = value
+        return node
+
+    def field(self, kind: str, inputs: Mapping[str, Any] | Sequence[Any] = (), output: str = "", **values: Any) -> Any:
+        """Add a node and return its output. inputs: see fill().  output: see output().  values: of its properties."""
+        return self.output(self.fill(self.add(kind, **values), inputs), output)
 
     def attribute(self, name: str, kind: str) -> Any:
-        node = self.add("GeometryNodeInputNamedAttribute", data_type=kind)
-        node.inputs["Name"].default_value = name
-        return self.output(node, "Attribute")
+        return self.field("GeometryNodeInputNamedAttribute", {"Name": name}, "Attribute", data_type=kind)
 
     def constant(self, value: tuple[float, float, float]) -> Any:
-        node = self.add("FunctionNodeInputVector")
-        node.vector = value
-        return node.outputs["Vector"]
+        return self.field("FunctionNodeInputVector", vector=value)
 
     def number(self, value: float) -> Any:
-        node = self.add("ShaderNodeValue")
-        node.outputs[0].default_value = value
-        return node.outputs[0]
+        socket = self.field("ShaderNodeValue")
+        socket.default_value = value
+        return socket
 
     def parts(self, vector: Any) -> list[Any]:
         """Return the three components of a vector."""
-        node = self.add("ShaderNodeSeparateXYZ")
-        self.link(vector, node.inputs[0])
-        return list(node.outputs)
+        return list(self.fill(self.add("ShaderNodeSeparateXYZ"), (vector,)).outputs)
 
     def vector(self, operation: str, first: Any, second: Any = None) -> Any:
-        node = self.add("ShaderNodeVectorMath", operation=operation)
-        for socket, value in zip(node.inputs, (first, second), strict=False):
-            if value is not None:
-                self.link(value, socket)
-        return node.outputs["Value" if operation in ("DOT_PRODUCT", "LENGTH") else "Vector"]
+        return self.field("ShaderNodeVectorMath", (first, second), operation=operation)
 
     def scale(self, vector: Any, factor: Any) -> Any:
-        node = self.add("ShaderNodeVectorMath", operation="SCALE")
-        self.link(vector, node.inputs[0])
-        self._fill(node.inputs["Scale"], factor)
-        return node.outputs["Vector"]
+        return self.field("ShaderNodeVectorMath", (vector, factor), operation="SCALE")
 
     def math(self, operation: str, first: Any, second: Any = None, third: Any = None) -> Any:
-        node = self.add("ShaderNodeMath", operation=operation)
-        for socket, value in zip(node.inputs, (first, second, third), strict=False):
-            if value is not None:
-                self._fill(socket, value)
-        return node.outputs["Value"]
+        return self.field("ShaderNodeMath", (first, second, third), operation=operation)
+
+    def both(self, first: Any, second: Any) -> Any:
+        return self.field("FunctionNodeBooleanMath", (first, second), operation="AND")
 
     def compare(self, first: Any, second: Any) -> Any:
         """Return whether two whole numbers are equal."""
-        node = self.add("FunctionNodeCompare", data_type="INT", operation="EQUAL")
-        self.link(first, self.input(node, "A"))
-        self.link(second, self.input(node, "B"))
-        return self.output(node)
-
-    def both(self, first: Any, second: Any) -> Any:
-        node = self.add("FunctionNodeBooleanMath", operation="AND")
-        self.link(first, node.inputs[0])
-        self.link(second, node.inputs[1])
-        return node.outputs[0]
+        return self.field("FunctionNodeCompare", {"A": first, "B": second}, data_type="INT", operation="EQUAL")
 
     def switch(self, is_second: Any, first: Any, second: Any) -> Any:
-        node = self.add("GeometryNodeSwitch", input_type="VECTOR")
-        self.link(is_second, self.input(node, "Switch"))
-        self.link(first, self.input(node, "False"))
-        self.link(second, self.input(node, "True"))
-        return self.output(node)
+        inputs = {"Switch": is_second, "False": first, "True": second}
+        return self.field("GeometryNodeSwitch", inputs, input_type="VECTOR")
 
     def on_domain(self, value: Any, domain: str, kind: str = "FLOAT") -> Any:
         """Return a field that is evaluated on a domain, whatever the domain of its user."""
-        node = self.add("GeometryNodeFieldOnDomain", data_type=kind, domain=domain)
-        self.link(value, self.input(node, "Value"))
-        return self.output(node)
+        return self.field("GeometryNodeFieldOnDomain", {"Value": value}, data_type=kind, domain=domain)
 
     def at_index(self, index: Any, value: Any) -> Any:
         """Return a vector field of the point with an index."""
-        node = self.add("GeometryNodeFieldAtIndex", data_type="FLOAT_VECTOR", domain="POINT")
-        self.link(index, self.input(node, "Index"))
-        self.link(value, self.input(node, "Value"))
-        return self.output(node)
+        inputs = {"Index": index, "Value": value}
+        return self.field("GeometryNodeFieldAtIndex", inputs, data_type="FLOAT_VECTOR", domain="POINT")
 
     def sample(self, geometry: Any, value: Any, index: Any) -> Any:
         """Return a vector field of another geometry's point with an index."""
-        node = self.add("GeometryNodeSampleIndex", data_type="FLOAT_VECTOR", domain="POINT")
-        self.link(geometry, node.inputs["Geometry"])
-        self.link(value, self.input(node, "Value"))
-        self.link(index, self.input(node, "Index"))
-        return self.output(node)
+        inputs = {"Geometry": geometry, "Value": value, "Index": index}
+        return self.field("GeometryNodeSampleIndex", inputs, data_type="FLOAT_VECTOR", domain="POINT")
 
     def largest(self, geometry: Any, value: Any) -> Any:
         """Return the largest value of a number at the points of a geometry."""
-        node = self.add("GeometryNodeAttributeStatistic", data_type="FLOAT", domain="POINT")
-        self.link(geometry, node.inputs["Geometry"])
-        self.link(value, self.input(node, "Attribute"))
-        return self.output(node, "Max")
+        inputs = {"Geometry": geometry, "Attribute": value}
+        return self.field("GeometryNodeAttributeStatistic", inputs, "Max", data_type="FLOAT", domain="POINT")
 
     def nearest(self, mesh: Any, value: Any, place: Any) -> tuple[Any, Any]:
         """Return a vector field of a mesh at the place on its surface nearest to another, and whether it has faces."""
         node = self.add("GeometryNodeSampleNearestSurface", data_type="FLOAT_VECTOR")
-        self.link(mesh, node.inputs["Mesh"])
-        self.link(value, self.input(node, "Value"))
-        self.link(place, self.input(node, "Sample Position"))
+        self.fill(node, {"Mesh": mesh, "Value": value, "Sample Position": place})
         return self.output(node, "Value"), self.output(node, "Is Valid")
 
-    def set_position(self, geometry: Any, position: Any, selection: Any = None) -> Any:
-        node = self.add("GeometryNodeSetPosition")
-        self.link(geometry, node.inputs["Geometry"])
-        self.link(position, node.inputs["Position"])
-        if selection is not None:
-            self.link(selection, node.inputs["Selection"])
-        return node.outputs["Geometry"]
+    def object_info(self, obj: Any, space: str = "RELATIVE") -> Any:
+        """Return the node with the geometry and the transform of an object, which may be an output of another node."""
+        return self.fill(self.add("GeometryNodeObjectInfo", transform_space=space), {"Object": obj})
+
+    def set_position(self, geometry: Any, position: Any, selection: Any = None, offset: Any = None) -> Any:
+        inputs = {"Geometry": geometry, "Position": position, "Selection": selection, "Offset": offset}
+        return self.field("GeometryNodeSetPosition", inputs)
 
     def store(self, geometry: Any, name: str, kind: str, value: Any, selection: Any = None) -> Any:
-        node = self.add("GeometryNodeStoreNamedAttribute", data_type=kind, domain="POINT")
-        node.inputs["Name"].default_value = name
-        self.link(geometry, node.inputs["Geometry"])
-        self.link(value, self.input(node, "Value"))
-        if selection is not None:
-            self.link(selection, node.inputs["Selection"])
-        return node.outputs["Geometry"]
+        inputs = {"Name": name, "Geometry": geometry, "Value": value, "Selection": selection}
+        return self.field("GeometryNodeStoreNamedAttribute", inputs, data_type=kind, domain="POINT")

@@ -12,6 +12,7 @@ import bpy
 import numpy as np
 
 from ...core import Array, Index
+from .node_builder import NodeBuilder
 
 YARN_MODIFIER = "DampSim Yarns"
 _VERTEX, _SIDE = ".dampsim_vertex", ".dampsim_side"
@@ -114,67 +115,25 @@ def _yarn_node_group() -> Any:
             return existing
     tree: Any = bpy.data.node_groups.new(YARN_MODIFIER, "GeometryNodeTree")
     tree[_TREE_TAG] = True
-    tree.interface.new_socket("Geometry", in_out="INPUT", socket_type="NodeSocketGeometry")
-    tree.interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
+    nodes = NodeBuilder(tree)
     woven_socket = tree.interface.new_socket(_WOVEN, in_out="INPUT", socket_type="NodeSocketObject")
     woven_socket.description = "Object whose mesh the yarns follow"
     radius_socket = tree.interface.new_socket(_RADIUS, in_out="INPUT", socket_type="NodeSocketFloat")
     radius_socket.min_value, radius_socket.subtype = 0.0, "DISTANCE"
     tree.interface.new_socket(_MATERIAL, in_out="INPUT", socket_type="NodeSocketMaterial")
-    link = tree.links.new
-
-    def add_node(kind: str, **values: Any) -> Any:
-        node = tree.nodes.new(kind)
-        for key, value in values.items():
-            setattr(node, key, value)
-        return node
-
-    def find_socket(sockets: Any, name: str) -> Any:
-        return next(socket for socket in sockets if socket.enabled and socket.name == name)
-
-    def add_attribute_node(called: str, kind: str) -> Any:
-        node = add_node("GeometryNodeInputNamedAttribute", data_type=kind)
-        node.inputs["Name"].default_value = called
-        return find_socket(node.outputs, "Attribute")
-
-    start, end = add_node("NodeGroupInput"), add_node("NodeGroupOutput")
-    info = add_node("GeometryNodeObjectInfo", transform_space="RELATIVE")
-    link(start.outputs[_WOVEN], info.inputs["Object"])
-    vertex = add_attribute_node(_VERTEX, "INT")
-
-    def sample_woven(source: Any) -> Any:
-        node = add_node("GeometryNodeSampleIndex", data_type="FLOAT_VECTOR", domain="POINT")
-        link(info.outputs["Geometry"], node.inputs["Geometry"])
-        link(source, find_socket(node.inputs, "Value"))
-        link(vertex, node.inputs["Index"])
-        return find_socket(node.outputs, "Value")
-
-    offset_length = add_node("ShaderNodeMath", operation="MULTIPLY")
-    link(add_attribute_node(_SIDE, "FLOAT"), offset_length.inputs[0])
-    link(start.outputs[_RADIUS], offset_length.inputs[1])
-    offset = add_node("ShaderNodeVectorMath", operation="SCALE")
-    link(sample_woven(add_node("GeometryNodeInputNormal").outputs["Normal"]), offset.inputs[0])
-    link(offset_length.outputs[0], offset.inputs["Scale"])
-    set_position = add_node("GeometryNodeSetPosition")
-    link(start.outputs[0], set_position.inputs["Geometry"])
-    link(sample_woven(add_node("GeometryNodeInputPosition").outputs["Position"]), set_position.inputs["Position"])
-    link(offset.outputs[0], set_position.inputs["Offset"])
-    line = add_node("GeometryNodeMeshToCurve")
-    link(set_position.outputs["Geometry"], line.inputs["Mesh"])
-    spline_type = add_node("GeometryNodeCurveSplineType", spline_type="CATMULL_ROM")
-    link(line.outputs["Curve"], spline_type.inputs["Curve"])
-    resolution = add_node("GeometryNodeSetSplineResolution")
-    resolution.inputs["Resolution"].default_value = _SPLINE_RESOLUTION
-    link(spline_type.outputs["Curve"], resolution.inputs[0])
-    circle = add_node("GeometryNodeCurvePrimitiveCircle", mode="RADIUS")
-    circle.inputs["Resolution"].default_value = _PROFILE_RESOLUTION
-    link(start.outputs[_RADIUS], find_socket(circle.inputs, "Radius"))
-    tube = add_node("GeometryNodeCurveToMesh")
-    link(resolution.outputs[0], tube.inputs["Curve"])
-    link(circle.outputs["Curve"], tube.inputs["Profile Curve"])
-    tube.inputs["Fill Caps"].default_value = True
-    set_material = add_node("GeometryNodeSetMaterial")
-    link(start.outputs[_MATERIAL], set_material.inputs["Material"])
-    link(tube.outputs["Mesh"], set_material.inputs["Geometry"])
-    link(set_material.outputs["Geometry"], end.inputs[0])
+    inputs = nodes.start.outputs
+    radius, woven = inputs[_RADIUS], nodes.object_info(inputs[_WOVEN]).outputs["Geometry"]
+    vertex = nodes.attribute(_VERTEX, "INT")
+    normal = nodes.sample(woven, nodes.field("GeometryNodeInputNormal"), vertex)
+    offset = nodes.scale(normal, nodes.math("MULTIPLY", nodes.attribute(_SIDE, "FLOAT"), radius))
+    place = nodes.sample(woven, nodes.position, vertex)
+    line = nodes.field("GeometryNodeMeshToCurve", {"Mesh": nodes.set_position(inputs[0], place, offset=offset)})
+    spline = nodes.field("GeometryNodeCurveSplineType", {"Curve": line}, spline_type="CATMULL_ROM")
+    smooth = nodes.add("GeometryNodeSetSplineResolution")
+    nodes.link(spline, nodes.fill(smooth, {"Resolution": _SPLINE_RESOLUTION}).inputs[0])
+    profile = {"Resolution": _PROFILE_RESOLUTION, "Radius": radius}
+    circle = nodes.field("GeometryNodeCurvePrimitiveCircle", profile, mode="RADIUS")
+    tube = nodes.field("GeometryNodeCurveToMesh", {"Curve": smooth.outputs[0], "Profile Curve": circle, "Fill Caps": True})
+    shaded = nodes.field("GeometryNodeSetMaterial", {"Material": inputs[_MATERIAL], "Geometry": tube})
+    nodes.link(shaded, nodes.end.inputs[0])
     return tree
