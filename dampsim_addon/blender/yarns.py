@@ -133,7 +133,9 @@ def _yarn_node_group() -> Any:
     nodes.link(spline, nodes.fill(smooth, {"Resolution": _SPLINE_RESOLUTION}).inputs[0])
     profile = {"Resolution": _PROFILE_RESOLUTION, "Radius": radius}
     circle = nodes.field("GeometryNodeCurvePrimitiveCircle", profile, mode="RADIUS")
-    tube = nodes.field("GeometryNodeCurveToMesh", {"Curve": smooth.outputs[0], "Profile Curve": circle, "Fill Caps": True})
+    tube = nodes.field(
+        "GeometryNodeCurveToMesh", {"Curve": smooth.outputs[0], "Profile Curve": circle, "Fill Caps": True}
+    )
     shaded = nodes.field("GeometryNodeSetMaterial", {"Material": inputs[_MATERIAL], "Geometry": tube})
     nodes.link(shaded, nodes.end.inputs[0])
     return tree
