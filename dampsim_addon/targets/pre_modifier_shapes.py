@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from types import TracebackType
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import bpy
 import numpy as np
@@ -62,14 +63,12 @@ def pre_modifier_offsets(
     """
     if not sampler.has_deform_modifier:
         for number in numbers:
-            sampler.set_frame(number)
-            yield _goal(sampler, cache, number) - sampler.local_positions()
+            yield _goal_at(sampler, cache, number) - sampler.local_positions()
         return
-    with _ModifierProbe(sampler.obj) as probe:
+    with _probing_key(sampler.obj) as probe:
         offset = np.zeros_like(probe.basis)
         for number in numbers:
-            sampler.set_frame(number)
-            search = _search(sampler, probe, _goal(sampler, cache, number), offset)
+            search = _Search(sampler, probe, _goal_at(sampler, cache, number)).run(offset)
             offset = search.best
             if not search.has_found:
                 if missed is None:
@@ -84,9 +83,7 @@ def pre_modifier_positions(
 ) -> Generator[Array]:
     """Yield the vertices (v, 3) in object space, before the modifiers or after the deforming ones, for each frame."""
     if not before_modifiers or not sampler.has_deform_modifier:
-        for number in numbers:
-            sampler.set_frame(number)
-            yield _goal(sampler, cache, number)
+        yield from (_goal_at(sampler, cache, number) for number in numbers)
         return
     for offset in pre_modifier_offsets(sampler, cache, numbers):
         yield positions_before_modifiers(sampler, offset)
@@ -102,7 +99,9 @@ def positions_before_modifiers(sampler: Sampler, offset: Array) -> Array:
     return shape if sampler.has_deform_modifier else shape + offset
 
 
-def _goal(sampler: Sampler, cache: WorldShapes, number: int) -> Array:
+def _goal_at(sampler: Sampler, cache: WorldShapes, number: int) -> Array:
+    """Go to a frame and return its simulated shape (v, 3) in object space."""
+    sampler.set_frame(number)
     return transform_points(np.linalg.inv(sampler.matrix()), cache.read_shape(number, sampler.obj.name))
 
 
@@ -119,7 +118,7 @@ def check_invertible(sampler: Sampler, numbers: Sequence[int]) -> Generator[int]
     is_free: Mask | slice = slice(None)
     if pins in obj.vertex_groups:
         is_free = read_weights(obj, [pins])[0] < 1.0
-    with _ModifierProbe(obj) as probe:
+    with _probing_key(obj) as probe:
         still = np.zeros_like(probe.basis)
         nudge = _NUDGE * _extent(probe.basis)
         shift = np.full_like(still, nudge / np.sqrt(3.0))
@@ -127,19 +126,14 @@ def check_invertible(sampler: Sampler, numbers: Sequence[int]) -> Generator[int]
         for done, number in enumerate(numbers, 1):
             sampler.set_frame(number)
             current = _deformed(sampler, probe, still)
-            found = _search(sampler, probe, current + shift, still, is_free, _MAX_ERROR)
+            found = _Search(sampler, probe, current + shift, is_free, _MAX_ERROR).run(still)
             is_missed = found.misses_many(_MAX_MISS * nudge) or (done == 1 and not found.has_found)
             if not is_missed and done == 1:
-                waving = _search(sampler, probe, current + waves, still, is_free, _MAX_ERROR)
+                waving = _Search(sampler, probe, current + waves, is_free, _MAX_ERROR).run(still)
                 is_missed = waving.misses_many(_MAX_MISS * nudge)
             if is_missed:
                 raise _no_shape(sampler)
             yield done
-
-
-def _can_differ(obj: bpy.types.Object) -> bool:
-    """Return whether the modifiers may be invertible at some frames only: others than Armature modifiers change."""
-    return any(m.type != "ARMATURE" and is_deforming(m) for m in deform_stack(obj))
 
 
 class InvertibilityCheck(MotionCheck):
@@ -158,7 +152,7 @@ class InvertibilityCheck(MotionCheck):
             self._least, self._least_frame = scale, number
 
     def finish(self, numbers: Sequence[int]) -> Generator[int]:
-        if not _can_differ(self.sampler.obj):
+        if all(m.type == "ARMATURE" or not is_deforming(m) for m in deform_stack(self.sampler.obj)):
             numbers = [number for number in numbers if number in (numbers[0], self._least_frame)]
         yield from check_invertible(self.sampler, numbers)
 
@@ -166,14 +160,11 @@ class InvertibilityCheck(MotionCheck):
 def _least_scale_of_modifiers(sampler: Sampler) -> float:
     """Return the least scale of the objects, and of their bones, that deforming modifiers read at the current frame."""
     modifiers = filter(is_deforming, sampled_modifiers(sampler.obj))
-    objects = [one for modifier in modifiers for one in referenced_objects(modifier)]
-    return min((_least_scale(one.evaluated_get(sampler.view_layer.depsgraph)) for one in objects), default=1.0)
-
-
-def _least_scale(obj: bpy.types.Object) -> float:
-    """Return the least singular value of the matrices of an object and of its bones."""
-    matrices = [obj.matrix_world, *(bone.matrix for bone in (obj.pose.bones if obj.pose is not None else ()))]
-    return float(np.linalg.svd(np.array(matrices)[:, :3, :3], compute_uv=False).min())
+    depsgraph = sampler.view_layer.depsgraph
+    objects = [one.evaluated_get(depsgraph) for modifier in modifiers for one in referenced_objects(modifier)]
+    bones = [bone for one in objects if one.pose is not None for bone in one.pose.bones]
+    matrices = [*(one.matrix_world for one in objects), *(bone.matrix for bone in bones)]
+    return float(np.linalg.svd(np.array(matrices)[:, :3, :3], compute_uv=False).min()) if matrices else 1.0
 
 
 def _no_shape(sampler: Sampler) -> NoShapeError:
@@ -190,51 +181,43 @@ def _deformed(sampler: Sampler, probe: _ModifierProbe, offset: Array) -> Array:
     return sampler.local_positions()
 
 
-def _jacobian(sampler: Sampler, probe: _ModifierProbe, offset: Array, current: Array, step: float) -> Array:
-    """Return the derivatives (v, 3, 3) of the deformed vertices. current: of the offset (v, 3).  step: object units."""
-    columns = [(_deformed(sampler, probe, offset + step * np.eye(3)[k]) - current) / step for k in range(3)]
-    return np.stack(columns, axis=2)
-
-
+@dataclass(frozen=True)
 class _ModifierProbe:
-    """Temporary shape key that offsets the vertices. A mesh with several users is replaced by a temporary copy."""
+    """Shape key that offsets the vertices of an object from those of its basis (v, 3)."""
 
-    def __init__(self, obj: bpy.types.Object) -> None:
-        self.obj = obj
-        self._original_mesh: bpy.types.Mesh | None = None
-
-    def __enter__(self) -> _ModifierProbe:
-        obj = self.obj
-        self._index = obj.active_shape_key_index
-        if obj.data.users > 1:
-            self._original_mesh = obj.data
-            obj.data = obj.data.copy()
-        self._had_no_keys = obj.data.shape_keys is None
-        if self._had_no_keys:
-            obj.shape_key_add(name=BASIS, from_mix=False)
-        self.basis = key_vertices(obj.data.shape_keys.reference_key)
-        self._key = obj.shape_key_add(name=PROBE, from_mix=False)
-        self._key.value = 1.0
-        return self
+    obj: bpy.types.Object
+    key: bpy.types.ShapeKey
+    basis: Array
 
     def set_offset(self, offset: Array) -> None:
         """Set the offset (v, 3) from the basis."""
-        set_key_vertices(self._key, self.basis + offset)
+        set_key_vertices(self.key, self.basis + offset)
         self.obj.data.update_tag()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        obj = self.obj
-        if self._original_mesh is not None:
-            stand_in, obj.data = obj.data, self._original_mesh
+
+@contextmanager
+def _probing_key(obj: bpy.types.Object) -> Iterator[_ModifierProbe]:
+    """Provide a temporary probe. A mesh with several users is replaced by a temporary copy."""
+    original_mesh, index = obj.data, obj.active_shape_key_index
+    if original_mesh.users > 1:
+        obj.data = original_mesh.copy()
+    had_keys = obj.data.shape_keys is not None
+    if not had_keys:
+        obj.shape_key_add(name=BASIS, from_mix=False)
+    key = obj.shape_key_add(name=PROBE, from_mix=False)
+    key.value = 1.0
+    try:
+        yield _ModifierProbe(obj, key, key_vertices(obj.data.shape_keys.reference_key))
+    finally:
+        if obj.data != original_mesh:
+            stand_in, obj.data = obj.data, original_mesh
             bpy.data.meshes.remove(stand_in)
-        elif self._had_no_keys:
-            obj.shape_key_clear()
+        elif had_keys:
+            obj.shape_key_remove(key)
         else:
-            obj.shape_key_remove(self._key)
+            obj.shape_key_clear()
         if obj.data.shape_keys is not None:
-            obj.active_shape_key_index = self._index
+            obj.active_shape_key_index = index
 
 
 def key_vertices(key: bpy.types.ShapeKey) -> Array:
@@ -254,37 +237,25 @@ def _extent(shape: Array) -> float:
     return max(float(np.ptp(shape, axis=0).max()), 1e-12)
 
 
-def _search(
-    sampler: Sampler,
-    probe: _ModifierProbe,
-    goal: Array,
-    start: Array,
-    counted: Mask | slice = slice(None),
-    accuracy: float = _CONVERGED_ERROR,
-) -> _Search:
-    """Return the search for the offset (v, 3) whose deformed result is the goal (v, 3), in object space.
+class _Search:
+    """Search for the offset (v, 3) whose deformed result is a goal (v, 3), in object space.
 
     Newton iteration with a Jacobian (3, 3) per vertex from finite differences, which is evaluated again every few
     corrections. If it does not converge, Anderson mixing continues from its best offset, as modifiers such as Smooth
-    couple the vertices. start: offset of the previous frame.  counted: vertices that have to reach the goal.
-    accuracy: error at which the Newton iteration stops, as a fraction of the size.
-    """
-    search = _Search(sampler, probe, goal, counted, accuracy)
-    search.newton(start)
-    if not search.has_found:
-        search.mix()
-    return search
+    couple the vertices.
 
-
-class _Search:
-    """Search for the offset (v, 3) whose deformed result is a goal (v, 3). counted: vertices that have to reach it.
-
-    best, error: best offset so far, and its largest error.  size: of the goal.  All in units of the object.
-    accuracy: see _search().
+    counted: vertices that have to reach the goal.  accuracy: error at which the Newton iteration stops, as a fraction
+    of the size.  best, error: best offset so far, and its largest error.  size: of the goal.  All in units of the
+    object.
     """
 
     def __init__(
-        self, sampler: Sampler, probe: _ModifierProbe, goal: Array, counted: Mask | slice, accuracy: float
+        self,
+        sampler: Sampler,
+        probe: _ModifierProbe,
+        goal: Array,
+        counted: Mask | slice = slice(None),
+        accuracy: float = _CONVERGED_ERROR,
     ) -> None:
         self._sampler, self._probe, self._goal, self._counted = sampler, probe, goal, counted
         self._accuracy = accuracy
@@ -301,7 +272,14 @@ class _Search:
         """Return whether many vertices are farther than a distance from the goal."""
         return bool((self._errors > distance).sum() > _MANY * len(self._errors))
 
-    def newton(self, start: Array) -> None:
+    def run(self, start: Array) -> _Search:
+        """Search from an offset (v, 3), that of the previous frame."""
+        self._newton(start)
+        if not self.has_found:
+            self._mix()
+        return self
+
+    def _newton(self, start: Array) -> None:
         """Correct each vertex by its own Jacobian."""
         offset, inverse = start, None
         for correction in range(_CORRECTIONS):
@@ -315,7 +293,7 @@ class _Search:
             offset = offset + self._limited(np.einsum("vij,vj->vi", inverse, residual))
         self._residual(offset)
 
-    def mix(self) -> None:
+    def _mix(self) -> None:
         """Correct all vertices together (Anderson 1965, with the inverse of each vertex as preconditioner)."""
         offset = self.best
         residual = self._residual(offset)
@@ -345,8 +323,9 @@ class _Search:
 
     def _inverse(self, offset: Array, residual: Array) -> Array:
         """Return the inverses (v, 3, 3) of the Jacobians. residual: of the offset."""
-        step = _PROBE_STEP * self.size
-        jacobian = _jacobian(self._sampler, self._probe, offset, self._goal - residual, step)
+        step, current = _PROBE_STEP * self.size, self._goal - residual
+        moved = [_deformed(self._sampler, self._probe, offset + step * axis) for axis in np.eye(3)]
+        jacobian = np.stack([(one - current) / step for one in moved], axis=2)
         return np.asarray(np.linalg.pinv(np.nan_to_num(jacobian), rcond=_SINGULAR))
 
     def _limited(self, step: Array) -> Array:
