@@ -17,7 +17,7 @@ import bpy
 import numpy as np
 
 from ...core import Array
-from .animation import VISIBILITY_PATH, user_fcurves
+from .animation import VISIBILITY_PATH, slot_bags, user_fcurves
 
 # Largest number that counts as false.
 _TRUE = 1.0 - 1e-6
@@ -84,9 +84,11 @@ def _values(block: bpy.types.ID, path: str, index: int, frames: Sequence[int], d
     driver = _find_driver(block, path, index)
     if driver is not None:
         return _driven_values(driver, frames, depth)
-    if not any(curve.data_path == path and curve.array_index == index for curve in user_fcurves(block)):
-        return None
-    return _played_values(block, path, index, frames)
+    return _played_values(block, path, index, frames) if _has_curve(block, path, index) else None
+
+
+def _has_curve(block: bpy.types.ID, path: str, index: int) -> bool:
+    return any((curve.data_path, curve.array_index) == (path, index) for curve in user_fcurves(block))
 
 
 # Actions and NLA strips.
@@ -134,11 +136,7 @@ def _is_plain(strip: Any) -> bool:
 
 def _find_curve(owner: Any, path: str, index: int) -> bpy.types.FCurve | None:
     """Return the unmuted curve of a property in the action of a strip or of animation data."""
-    action, slot = owner.action, owner.action_slot
-    if action is None or slot is None:
-        return None
-    bags = [strip.channelbag(slot) for layer in action.layers for strip in layer.strips]
-    curves = (curve for bag in bags if bag is not None for curve in bag.fcurves)
+    curves = (curve for bag in slot_bags(owner) for curve in bag.fcurves)
     return next((one for one in curves if (one.data_path, one.array_index) == (path, index) and not one.mute), None)
 
 
@@ -299,10 +297,7 @@ def _variable_values(variable: bpy.types.DriverVariable, frames: Sequence[int], 
         return None
     # The path may lead to another datablock, such as the mesh or the shape keys of an object.
     block, path = prop.id_data, prop.path_from_id()
-    is_animated = _find_driver(block, path, index) is not None or any(
-        curve.data_path == path and curve.array_index == index for curve in user_fcurves(block)
-    )
-    if not is_animated:
+    if not (is_driven(block, path, index) or _has_curve(block, path, index)):
         return np.full(len(frames), float(current))
     # Blender may read the driven property of another datablock a frame late.
     values = _values(block, path, index, frames, depth + 1) if block == target.id else None

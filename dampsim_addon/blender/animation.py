@@ -33,11 +33,16 @@ def _bags_of_actions(block: bpy.types.ID) -> Iterator[tuple[bpy.types.Action, bp
     data = block.animation_data
     if data is None:
         return
-    for action, slot in [(one.action, one.action_slot) for one in (data, *all_strips(data))]:
-        if action is None or slot is None:
-            continue
-        found_bags = [strip.channelbag(slot) for layer in action.layers for strip in layer.strips]
-        yield from ((action, bag) for bag in found_bags if bag is not None)
+    for owner in (data, *all_strips(data)):
+        yield from ((owner.action, bag) for bag in slot_bags(owner))
+
+
+def slot_bags(owner: Any) -> list[bpy.types.ActionChannelbag]:
+    """Return the channelbags of the slot that animation data or an NLA strip plays; none without an action."""
+    if owner.action is None or owner.action_slot is None:
+        return []
+    found = [strip.channelbag(owner.action_slot) for layer in owner.action.layers for strip in layer.strips]
+    return [bag for bag in found if bag is not None]
 
 
 def all_strips(data: bpy.types.AnimData | None) -> list[Any]:

@@ -148,7 +148,7 @@ def bake_modifier(obj: bpy.types.Object) -> Any:
     if modifier is None:
         return None
     pattern = _BAKE_FILE_NAME if recorded else _BAKE_FILE
-    return modifier if pattern.fullmatch(_played_file(modifier)) else None
+    return modifier if pattern.fullmatch(played_file(modifier)) else None
 
 
 def live_modifiers(obj: bpy.types.Object) -> list[Any]:
@@ -186,13 +186,13 @@ def is_output_modifier(modifier: bpy.types.Modifier) -> bool:
     """
     if is_maps_modifier(modifier) or is_rig_modifier(modifier):
         return True
-    path = _played_file(modifier)
+    path = played_file(modifier)
     if not path:
         return False
     return bool(_BAKE_FILE.fullmatch(path) or _LIVE_FILE.fullmatch(path)) or modifier == bake_modifier(modifier.id_data)
 
 
-def _played_file(modifier: Any) -> str:
+def played_file(modifier: Any) -> str:
     """Return the path of the file that a modifier plays; '' for other modifiers."""
     if modifier.type == "MESH_SEQUENCE_CACHE":
         return modifier.cache_file.filepath if modifier.cache_file is not None else ""

@@ -16,9 +16,14 @@ from ..blender.operator_calls import call_operator
 from ..work.background_thread import run_in_thread
 from . import cache_file
 from .influence import is_blended
-from .target import Cost, Shot
+from .target import Shot
 
 _POINTS = "alembic.pc2"
+# Contents that only vertices and faces do not need.
+_LEFT_OUT = (
+    *("uvs", "normals", "vcolors", "orcos", "face_sets"),
+    *("export_hair", "export_particles", "export_custom_properties"),
+)
 
 
 class Alembic(cache_file.FileTarget):
@@ -73,21 +78,18 @@ class Alembic(cache_file.FileTarget):
         return cache_file.RecordedFile(part, collected.before_modifiers, checksum)
 
     @classmethod
-    def write(cls, shot: Shot, compressed: cache_file.RecordedFile) -> Cost:
-        def attach_modifier(path: str) -> None:
-            obj = shot.sampler.obj
-            modifier = cache_file.add_bake_modifier(obj, "MESH_SEQUENCE_CACHE", compressed.before_modifiers)
-            file = cache_file.open_cache_file(obj, path)
-            modifier.cache_file, modifier.read_data = file, {"VERT"}
-            # Without interpolation, subframes repeat the previous frame, also for motion blur.
-            modifier.use_vertex_interpolation = True
-            # Blender opens the file at its first evaluation.
-            shot.sampler.view_layer.update()
-            if not file.object_paths:
-                raise CacheError(f"{obj.name}: Blender cannot read the Alembic file {path}; bake to another target.")
-            modifier.object_path = file.object_paths[0].path
-
-        return cache_file.install_file(shot, compressed, cls.file, attach_modifier)
+    def attach_modifier(cls, shot: Shot, before_modifiers: bool, path: str) -> None:
+        obj = shot.sampler.obj
+        modifier = cache_file.add_bake_modifier(obj, "MESH_SEQUENCE_CACHE", before_modifiers)
+        file = cache_file.open_cache_file(obj, path)
+        modifier.cache_file, modifier.read_data = file, {"VERT"}
+        # Without interpolation, subframes repeat the previous frame, also for motion blur.
+        modifier.use_vertex_interpolation = True
+        # Blender opens the file at its first evaluation.
+        shot.sampler.view_layer.update()
+        if not file.object_paths:
+            raise CacheError(f"{obj.name}: Blender cannot read the Alembic file {path}; bake to another target.")
+        modifier.object_path = file.object_paths[0].path
 
     @classmethod
     def remove_files(cls, folder: Path) -> None:
@@ -97,14 +99,10 @@ class Alembic(cache_file.FileTarget):
 
 def _export_alembic(shot: Shot, points: Path, path: Path) -> None:
     """Export a temporary object that plays the points, in a scratch scene."""
-    source, first, last = shot.sampler.scene, shot.numbers[0], shot.numbers[-1]
-    scene = bpy.data.scenes.new(f"{PREFIX}Alembic")
-    sampler = shot.sampler
-    mesh = (
-        bpy.data.meshes.new_from_object(sampler.evaluated_object())
-        if sampler.changes_topology
-        else sampler.obj.data.copy()
-    )
+    sampler, first, last = shot.sampler, shot.numbers[0], shot.numbers[-1]
+    source, scene = sampler.scene, bpy.data.scenes.new(f"{PREFIX}Alembic")
+    is_new = sampler.changes_topology
+    mesh = bpy.data.meshes.new_from_object(sampler.evaluated_object()) if is_new else sampler.obj.data.copy()
     stand_in = bpy.data.objects.new(f"{PREFIX}Alembic", mesh)
     try:
         scene.render.fps, scene.render.fps_base = source.render.fps, source.render.fps_base
@@ -122,16 +120,9 @@ def _export_alembic(shot: Shot, points: Path, path: Path) -> None:
                 start=first,
                 end=last,
                 flatten=True,
-                uvs=False,
-                normals=False,
-                vcolors=False,
-                orcos=False,
-                face_sets=False,
-                export_hair=False,
-                export_particles=False,
-                export_custom_properties=False,
                 evaluation_mode="VIEWPORT",
                 as_background_job=False,
+                **dict.fromkeys(_LEFT_OUT, False),
             )
         if not path.exists():
             raise CacheError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -37,7 +37,7 @@ from ..blender.dependencies import is_local
 from ..blender.modifiers import deform_stack, is_deforming, sampled_modifiers
 from ..blender.sampler import Sampler
 from ..blender.vertex_groups import MAX_EXPORTED_BONES
-from ..work.background_thread import run_in_thread
+from ..work.background_thread import Result, run_in_thread
 from .bake_tracks import remove_bake_animation, write_tracks
 from .bone_rig import (
     NewBone,
@@ -54,6 +54,8 @@ from .keys import check_nla, check_shape_keys
 from .pre_modifier_shapes import InvertibilityCheck, positions_before_modifiers, pre_modifier_offsets
 from .target import Cost, KeptBake, MotionCheck, Shot, Storage, Target
 
+# Function that gets the stage of a fit and the completed fraction.
+Progress = Callable[[str, float], None]
 # Largest error of a bake, relative to that of its fit. Modifiers below the rig can enlarge the error.
 _FIT_FACTOR = 2.0
 # Length of a new bone, as a fraction of the spread of its vertices, and the least one as a fraction of the size.
@@ -185,17 +187,13 @@ class Bones(Target):
 
     @classmethod
     def compress(cls, shot: Shot, collected: RecordedMotion) -> Generator[None, None, FittedBones]:
-        stop, motion, bound = threading.Event(), collected.motion, shot.bound / collected.scale
+        motion, bound = collected.motion, shot.bound / collected.scale
         _require_bone_weights(shot, collected)
         near = np.flatnonzero(np.isin(shot.numbers, shot.arc_frames))
         is_complete = shot.edges is not None and shot.vertices == len(motion.rest)
         kept_edges = KeptEdges(shot.edges, near) if is_complete else None
 
-        def report(stage: str, fraction: float) -> None:
-            if stop.is_set():
-                raise InterruptedError
-
-        def fit_and_reduce() -> FittedBones:
+        def fit_and_reduce(report: Progress) -> FittedBones:
             fit = fit_bones(
                 motion,
                 shot.max_bones,
@@ -209,10 +207,7 @@ class Bones(Target):
             keyed = [np.union1d(one, near) for one in keyframe_indices(motion, fit, bound)]
             return FittedBones(collected, fit, keyed)
 
-        try:
-            return (yield from run_in_thread(fit_and_reduce))
-        finally:
-            stop.set()
+        return (yield from run_fit(fit_and_reduce))
 
     @classmethod
     def allowed_error(cls, shot: Shot, compressed: FittedBones) -> float:
@@ -290,9 +285,19 @@ class Bones(Target):
     def clear(cls, obj: bpy.types.Object) -> None:
         remove_bones(obj)
 
-    @classmethod
-    def remove_files(cls, folder: Path) -> None:
-        """Do nothing: bones are stored in the .blend file."""
+
+def run_fit(fit: Callable[[Progress], Result]) -> Generator[None, None, Result]:
+    """Run a fit in a thread, and end it if the bake is cancelled. fit: given a function to report its progress to."""
+    stop = threading.Event()
+
+    def report(stage: str, fraction: float) -> None:
+        if stop.is_set():
+            raise InterruptedError
+
+    try:
+        return (yield from run_in_thread(lambda: fit(report)))
+    finally:
+        stop.set()
 
 
 class RigPlace:

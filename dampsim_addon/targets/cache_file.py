@@ -5,8 +5,8 @@ from __future__ import annotations
 import abc
 import contextlib
 import hashlib
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +21,7 @@ from ..blender.dampsim_names import (
     bake_modifier,
     is_bake_cache_file,
     live_modifiers,
+    played_file,
     tag_cache_file,
 )
 from ..blender.mesh_cache import add_cache_modifier, play_file, remove_modifier
@@ -32,8 +33,6 @@ from .target import VERTEX_BYTES, Cost, KeptBake, Shot, Storage, Target, apply_s
 # Suffix of a file that was set aside while a bake replaces it.
 _KEPT_SUFFIX = ".kept"
 _SETTING_TYPES = {"BOOLEAN", "INT", "FLOAT", "ENUM", "STRING"}
-# Settings of modifiers. Some are read-only in effect, or not a setting.
-_SKIPPED_SETTINGS = {"name", "type", "is_active", "object_path"}
 # Suffix of the file with the checksum of a bake.
 _CHECKSUM_SUFFIX = ".sha256"
 
@@ -50,32 +49,22 @@ class RecordedFile:
     checksum: str
 
 
-def file_cost(vertices: int, frames: int) -> Cost:
-    """Return the cost of a file with uncompressed single-precision vertices."""
-    return Cost(0, VERTEX_BYTES * vertices * frames)
-
-
 def write_vertices(shot: Shot, file: str, header: bytes, dtype: str) -> Generator[int, None, RecordedFile]:
     """Write the header and the vertices of all frames. dtype: numpy dtype of the vertices.
 
     The vertices are those before the modifiers, so that a rig can still move them. They are those after the modifiers
     if that is impossible, or if modifiers create some of the vertices.
     """
-    obj = shot.sampler.obj
     part = shot.folder / f"{file}.part"
-    if can_edit_before_modifiers(obj) and not shot.sampler.changes_topology:
-        try:
-            checksum = yield from _write_part_file(shot, part, header, dtype, before_modifiers=True)
-            return RecordedFile(part, True, checksum)
-        except NoShapeError:
-            pass
-    checksum = yield from _write_part_file(shot, part, header, dtype, before_modifiers=False)
-    return RecordedFile(part, False, checksum)
+    if can_edit_before_modifiers(shot.sampler.obj) and not shot.sampler.changes_topology:
+        with contextlib.suppress(NoShapeError):
+            return (yield from _write_part_file(shot, part, header, dtype, before_modifiers=True))
+    return (yield from _write_part_file(shot, part, header, dtype, before_modifiers=False))
 
 
 def _write_part_file(
     shot: Shot, part: Path, header: bytes, dtype: str, before_modifiers: bool
-) -> Generator[int, None, str]:
+) -> Generator[int, None, RecordedFile]:
     shapes = pre_modifier_positions(shot.sampler, shot.cache, shot.numbers, before_modifiers)
     require_unlinked_folder(shot.folder, shot.sampler.obj.name)
     is_complete, digest = False, hashlib.sha256(header)
@@ -93,7 +82,7 @@ def _write_part_file(
         finally:
             if not is_complete:
                 part.unlink(missing_ok=True)
-    return digest.hexdigest()
+    return RecordedFile(part, before_modifiers, digest.hexdigest())
 
 
 @contextlib.contextmanager
@@ -106,25 +95,6 @@ def os_errors_as_cache_errors(name: str, path: Path) -> Generator[None]:
             f"{name}: {path.name.removesuffix('.part')} cannot be written to {path.parent} "
             f"({error.strerror or error}); choose another folder or free some space."
         ) from error
-
-
-def install_file(shot: Shot, recorded: RecordedFile, file: str, attach_modifier: Callable[[str], None]) -> Cost:
-    """Move the file to its final path and attach a modifier. attach_modifier: creates it, given the path."""
-    path = shot.folder / file
-    require_unlinked_folder(shot.folder, shot.sampler.obj.name)
-    # No modifier may read the file while it is replaced.
-    remove_cache_modifiers(shot.sampler.obj)
-    with os_errors_as_cache_errors(shot.sampler.obj.name, path):
-        for earlier in (path, _checksum_file(path)):
-            if earlier.exists():
-                earlier.replace(earlier.with_name(earlier.name + _KEPT_SUFFIX))
-        recorded.part.replace(path)
-        with open_new_file(_checksum_file(path)) as file_of_sum:
-            file_of_sum.write(recorded.checksum.encode())
-        size = path.stat().st_size
-    relative = shot.sampler.obj.dampsim.cache_folder.startswith("//") and bpy.data.filepath
-    attach_modifier(bpy.path.relpath(str(path)) if relative else str(path))
-    return Cost(0, size)
 
 
 def add_bake_modifier(obj: bpy.types.Object, modifier_type: str, is_first: bool) -> Any:
@@ -205,12 +175,15 @@ def baked_file(obj: bpy.types.Object) -> Path | None:
     modifier = bake_modifier(obj)
     if modifier is None:
         return None
-    file = modifier.cache_file.filepath if modifier.type == "MESH_SEQUENCE_CACHE" else modifier.filepath
-    return Path(bpy.path.abspath(file))
+    return Path(bpy.path.abspath(played_file(modifier)))
 
 
 def _checksum_file(path: Path) -> Path:
     return path.with_name(path.name + _CHECKSUM_SUFFIX)
+
+
+def _kept_file(path: Path) -> Path:
+    return path.with_name(path.name + _KEPT_SUFFIX)
 
 
 def file_fault(path: Path) -> str:
@@ -226,7 +199,7 @@ def file_fault(path: Path) -> str:
     return "" if is_intact else "damaged"
 
 
-@dataclass
+@dataclass(frozen=True)
 class _KeptModifier:
     """Cache modifier of a bake. index: place in the stack.  file: path of the file that it plays."""
 
@@ -234,66 +207,59 @@ class _KeptModifier:
     type: str
     index: int
     file: str
-    object_path: str
     settings: list[tuple[str, Any]]
 
+    @staticmethod
+    def read(modifier: Any) -> _KeptModifier:
+        """Read a modifier. Whether it is the active one is no setting."""
+        plain = [p for p in modifier.bl_rna.properties if p.type in _SETTING_TYPES and not p.is_readonly]
+        settings = read_settings_of(modifier, (p.identifier for p in plain if p.identifier != "is_active"))
+        index = modifier.id_data.modifiers.find(modifier.name)
+        return _KeptModifier(modifier.name, modifier.type, index, played_file(modifier), settings)
 
-@dataclass
+    def restore(self, obj: bpy.types.Object) -> None:
+        """Replace the modifier of this name, if it exists."""
+        if self.name in obj.modifiers:
+            remove_modifier(obj, obj.modifiers[self.name])
+        modifier: Any = obj.modifiers.new(self.name, self.type)
+        obj.modifiers.move(len(obj.modifiers) - 1, self.index)
+        if self.type == "MESH_SEQUENCE_CACHE":
+            modifier.cache_file = open_cache_file(obj, self.file)
+        apply_settings(modifier, self.settings)
+
+
 class KeptFile(KeptBake):
-    """File of a bake. paths: files that the new bake replaces, which install_file() sets aside."""
+    """File of a bake and its modifier. paths: files that the new bake replaces, which FileTarget.write() sets aside."""
 
-    obj: bpy.types.Object
-    paths: list[Path]
-    _modifiers: list[_KeptModifier] = field(default_factory=list)
-    _active: str = ""
-
-    def __post_init__(self) -> None:
+    def __init__(self, obj: bpy.types.Object, paths: list[Path]) -> None:
+        self._obj, self._paths = obj, paths
         self.discard()
-        self._active = self.obj.modifiers.active.name if self.obj.modifiers.active else ""
-        modifier = bake_modifier(self.obj)
-        if modifier is not None:
-            index = self.obj.modifiers.find(modifier.name)
-            names = tuple(
-                prop.identifier
-                for prop in modifier.bl_rna.properties
-                if prop.type in _SETTING_TYPES and not prop.is_readonly and prop.identifier not in _SKIPPED_SETTINGS
-            )
-            values = read_settings_of(modifier, names)
-            is_sequence = modifier.type == "MESH_SEQUENCE_CACHE"
-            file = modifier.cache_file.filepath if is_sequence and modifier.cache_file is not None else ""
-            path = modifier.object_path if is_sequence else ""
-            self._modifiers.append(_KeptModifier(modifier.name, modifier.type, index, file, path, values))
+        self._active = obj.modifiers.active.name if obj.modifiers.active else ""
+        modifier = bake_modifier(obj)
+        self._modifier = _KeptModifier.read(modifier) if modifier is not None else None
 
     def restore(self) -> None:
-        remove_cache_modifiers(self.obj)
-        if not self._modifiers:
-            clear_file(self.obj)
-        for path in self.paths:
-            kept = path.with_name(path.name + _KEPT_SUFFIX)
-            if kept.exists():
-                kept.replace(path)
-        for one in self._modifiers:
-            existing = self.obj.modifiers.get(one.name)
-            if existing is not None:
-                remove_modifier(self.obj, existing)
-            modifier = self.obj.modifiers.new(one.name, one.type)
-            self.obj.modifiers.move(len(self.obj.modifiers) - 1, one.index)
-            if one.file:
-                modifier.cache_file = open_cache_file(self.obj, one.file)
-                modifier.object_path = one.object_path
-            apply_settings(modifier, one.settings)
-        if self._active in self.obj.modifiers:
-            self.obj.modifiers.active = self.obj.modifiers[self._active]
+        obj = self._obj
+        remove_cache_modifiers(obj)
+        if self._modifier is None:
+            clear_file(obj)
+        for path in self._paths:
+            if _kept_file(path).exists():
+                _kept_file(path).replace(path)
+        if self._modifier is not None:
+            self._modifier.restore(obj)
+        if self._active in obj.modifiers:
+            obj.modifiers.active = obj.modifiers[self._active]
 
     def discard(self) -> None:
-        for path in self.paths:
-            path.with_name(path.name + _KEPT_SUFFIX).unlink(missing_ok=True)
+        for path in self._paths:
+            _kept_file(path).unlink(missing_ok=True)
 
 
 class FileTarget(Target):
     """Target that writes a file to the cache folder.
 
-    A subclass defines name, number, label, description, file, collect() and write().
+    A subclass defines name, number, label, description, file, collect() and attach_modifier().
     file: file name, unique among the targets: bake.SUFFIX or bake_NAME.SUFFIX, by which a modifier of the bake is
     recognised.
     """
@@ -307,7 +273,8 @@ class FileTarget(Target):
 
     @classmethod
     def cost(cls, vertices: int, frames: int) -> Cost:
-        return file_cost(vertices, frames)
+        # Uncompressed vertices in single precision.
+        return Cost(0, VERTEX_BYTES * vertices * frames)
 
     @classmethod
     def keep(cls, obj: bpy.types.Object, folder: Path) -> KeptBake:
@@ -315,6 +282,30 @@ class FileTarget(Target):
         path = folder / cls.file
         with os_errors_as_cache_errors(obj.name, path):
             return KeptFile(obj, [path, _checksum_file(path)])
+
+    @classmethod
+    @abc.abstractmethod
+    def attach_modifier(cls, shot: Shot, before_modifiers: bool, path: str) -> None:
+        """Add the modifier that plays a file. before_modifiers: see RecordedFile."""
+
+    @classmethod
+    def write(cls, shot: Shot, compressed: RecordedFile) -> Cost:
+        obj, path = shot.sampler.obj, shot.folder / cls.file
+        require_unlinked_folder(shot.folder, obj.name)
+        # No modifier may read the file while it is replaced.
+        remove_cache_modifiers(obj)
+        with os_errors_as_cache_errors(obj.name, path):
+            for earlier in (path, _checksum_file(path)):
+                if earlier.exists():
+                    earlier.replace(_kept_file(earlier))
+            compressed.part.replace(path)
+            with open_new_file(_checksum_file(path)) as file_of_sum:
+                file_of_sum.write(compressed.checksum.encode())
+            size = path.stat().st_size
+        relative = obj.dampsim.cache_folder.startswith("//") and bpy.data.filepath
+        played = bpy.path.relpath(str(path)) if relative else str(path)
+        cls.attach_modifier(shot, compressed.before_modifiers, played)
+        return Cost(0, size)
 
     @classmethod
     def clear(cls, obj: bpy.types.Object) -> None:
@@ -345,9 +336,6 @@ class MeshCacheTarget(FileTarget):
         return write_vertices(shot, cls.file, cls.header(shot), cls.floats)
 
     @classmethod
-    def write(cls, shot: Shot, compressed: RecordedFile) -> Cost:
-        def attach_modifier(path: str) -> None:
-            modifier = add_bake_modifier(shot.sampler.obj, cls.modifier_type, compressed.before_modifiers)
-            play_file(modifier, cls.form, path, float(shot.numbers[0]))
-
-        return install_file(shot, compressed, cls.file, attach_modifier)
+    def attach_modifier(cls, shot: Shot, before_modifiers: bool, path: str) -> None:
+        modifier = add_bake_modifier(shot.sampler.obj, cls.modifier_type, before_modifiers)
+        play_file(modifier, cls.form, path, float(shot.numbers[0]))

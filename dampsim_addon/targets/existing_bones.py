@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, ClassVar
 
 import bpy
@@ -14,7 +14,7 @@ from mathutils import Matrix
 from ...core import Array, Index, SceneError
 from ...core.base.wording import format_count, format_percent
 from ...core.frames.chain_fit import BoneChain, ChainChannels, ChainFit, fit_chain
-from ..blender.animation import channelbags
+from ..blender.animation import channelbags, slot_bags
 from ..blender.bone_bakes import (
     BoneRecord,
     keep_pose,
@@ -27,10 +27,18 @@ from ..blender.bone_bakes import (
 )
 from ..blender.dampsim_names import bake_mark, is_tagged_action
 from ..blender.sampler import Sampler
-from ..work.background_thread import run_in_thread
 from .bake_tracks import Curve, remove_bake_animation, write_tracks
 from .bone_rig import remove_bones
-from .bones import BONE_KEYFRAME_BYTES, Bones, RecordedMotion, carrying_bones, check_skin, missed_remark, own_mark
+from .bones import (
+    BONE_KEYFRAME_BYTES,
+    Bones,
+    RecordedMotion,
+    carrying_bones,
+    check_skin,
+    missed_remark,
+    own_mark,
+    run_fit,
+)
 from .target import Cost, Shot
 
 # Largest difference between the scales of the axes of a bone above, relative to the largest, and cosine between them.
@@ -139,21 +147,10 @@ class ExistingBones(Bones):
 
     @classmethod
     def compress(cls, shot: Shot, collected: RecordedChain) -> Generator[None, None, FittedChain]:
-        stop, motion = threading.Event(), collected.recorded.motion
-        bones = rig_of(shot.sampler.obj).data.bones
-        carriers = [
-            _nearest([bones[name], *bones[name].parent_recursive], collected.names) for name in collected.recorded.bones
-        ]
+        motion, bones = collected.recorded.motion, rig_of(shot.sampler.obj).data.bones
+        carriers = [_nearest(_upwards(bones[name]), collected.names) for name in collected.recorded.bones]
         chain = BoneChain(collected.poses, collected.parents, np.array(carriers, dtype=int))
-
-        def report(stage: str, fraction: float) -> None:
-            if stop.is_set():
-                raise InterruptedError
-
-        try:
-            fit = yield from run_in_thread(lambda: fit_chain(motion, chain, shot.channels, report))
-        finally:
-            stop.set()
+        fit = yield from run_fit(lambda report: fit_chain(motion, chain, shot.channels, report))
         return FittedChain(collected, fit)
 
     @classmethod
@@ -220,8 +217,7 @@ def clashing_bones(obj: bpy.types.Object) -> list[str]:
     action = data.action if data is not None else None
     if action is None or is_tagged_action(action):
         return []
-    slots = [strip.channelbag(data.action_slot) for layer in action.layers for strip in layer.strips]
-    paths = {curve.data_path for bag in slots if bag is not None for curve in bag.fcurves}
+    paths = {curve.data_path for bag in slot_bags(data) for curve in bag.fcurves}
     return [bone.name for bone in chosen_bones(obj) if any(bone.path_from_id(n) in paths for n in _names(obj, bone))]
 
 
@@ -245,6 +241,11 @@ def _user_curves(rig: Any) -> Iterator[bpy.types.FCurve]:
 def _nearest(bones: Any, names: list[str]) -> int:
     """Return the index of the first of some bones that is among the names; -1 if none is."""
     return next((names.index(bone.name) for bone in bones if bone.name in names), -1)
+
+
+def _upwards(bone: Any) -> list[Any]:
+    """Return a bone and those above it, from the bottom up."""
+    return [bone, *bone.parent_recursive]
 
 
 def _is_uneven(matrix: Array) -> bool:
@@ -318,8 +319,7 @@ def _ik_chain(bone: bpy.types.PoseBone) -> set[str]:
     for constraint in bone.constraints:
         if constraint.type not in ("IK", "SPLINE_IK") or constraint.mute:
             continue
-        chain = [bone, *bone.parent_recursive]
-        chain = chain if constraint.type == "SPLINE_IK" or constraint.use_tail else chain[1:]
+        chain = _upwards(bone) if constraint.type == "SPLINE_IK" or constraint.use_tail else bone.parent_recursive
         found |= {one.name for one in (chain[: constraint.chain_count] if constraint.chain_count else chain)}
     return found
 
@@ -330,7 +330,7 @@ def _check_readers(obj: bpy.types.Object, rig: Any, bones: list[bpy.types.PoseBo
     The bake would change the shape that it is fitted to.
     """
     names = {bone.name for bone in bones}
-    moved = {one.name for one in rig.pose.bones if names & {one.name, *(up.name for up in one.parent_recursive)}}
+    moved = {one.name for one in rig.pose.bones if names & {up.name for up in _upwards(one)}}
     paths = {bone.path_from_id() for bone in rig.pose.bones if bone.name in moved}
     for block in filter(None, (obj.data.shape_keys, obj)):
         for curve in block.animation_data.drivers if block.animation_data is not None else ():
@@ -355,17 +355,12 @@ def _check_followers(obj: bpy.types.Object, rig: Any, bones: list[bpy.types.Pose
     """Raise SceneError unless the carrying bones below the chosen ones follow them rigidly."""
     names = [bone.name for bone in bones]
     carriers = carrying_bones(obj)
-    moved = [name for name in carriers if _nearest([rig.data.bones[name], *rig.data.bones[name].parent_recursive],
-        names) >= 0]  # fmt: skip
+    moved = [name for name in carriers if _nearest(_upwards(rig.data.bones[name]), names) >= 0]
     if not moved:
         raise SceneError(f"{obj.name}: the chosen bones carry none of its vertices; choose others, or {_NEW}.")
-    between: dict[str, None] = {}
-    for name in moved:
-        for bone in [rig.data.bones[name], *rig.data.bones[name].parent_recursive]:
-            if bone.name in names:
-                break
-            between[bone.name] = None
-    for name in between:
+    chains = [[bone.name for bone in _upwards(rig.data.bones[name])] for name in moved]
+    between = [one for chain in chains for one in takewhile(lambda name: name not in names, chain)]
+    for name in dict.fromkeys(between):
         bone = rig.pose.bones[name]
         constraint = _active_constraint(bone)
         if constraint is not None:

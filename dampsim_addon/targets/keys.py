@@ -33,17 +33,7 @@ from .pre_modifier_shapes import (
     pre_modifier_offsets,
     set_key_vertices,
 )
-from .target import (
-    VERTEX_BYTES,
-    Cost,
-    KeptBake,
-    MotionCheck,
-    Shot,
-    Storage,
-    Target,
-    apply_settings,
-    read_settings_of,
-)
+from .target import VERTEX_BYTES, Cost, KeptBake, MotionCheck, Shot, Storage, Target, apply_settings, read_settings_of
 
 # Settings of shape keys and strips that return with a kept bake.
 _KEY_SETTINGS = ("value", "mute", "slider_min", "slider_max", "vertex_group", "interpolation", "lock_shape")
@@ -98,16 +88,6 @@ def check_nla(obj: bpy.types.Object, owner: Any, words: str, alternative: str) -
             f"{obj.name}: the tracks of a bake would change how the action {data.action.name} of {words} plays; set "
             f"its Influence to 1 and its Blending to Replace, or {alternative}."
         )
-
-
-def collect_offsets(shot: Shot) -> Generator[int, None, SinglePrecisionArray]:
-    """Collect the offsets (f, v, 3) of the shape keys in object space. Yields the number of finished frames."""
-    count = len(shot.sampler.obj.data.vertices)
-    offsets = np.empty((len(shot.numbers), count, 3), dtype=np.float32)
-    for done, move in enumerate(pre_modifier_offsets(shot.sampler, shot.cache, shot.numbers)):
-        offsets[done] = move
-        yield done + 1
-    return offsets
 
 
 def key_cost(vertices: int, keys: int) -> Cost:
@@ -193,14 +173,18 @@ def remove_joined_keys(obj: bpy.types.Object) -> None:
     if len(joined) == len(keys.key_blocks):
         obj.shape_key_clear()
         return
+    if keys.reference_key in joined:
+        # The user's keys are relative to it.
+        keys.reference_key.name, keys.reference_key.slider_max = "Basis", 1.0
+    _remove_keys(obj, [key for key in joined if key != keys.reference_key])
+
+
+def _remove_keys(obj: bpy.types.Object, unwanted: list[bpy.types.ShapeKey]) -> None:
+    """Remove some shape keys, but not all, without changing the index of the active one where possible."""
     index = int(obj.active_shape_key_index or 0)
-    for key in joined:
-        if key == keys.reference_key:
-            # The user's keys are relative to it.
-            key.name, key.slider_max = "Basis", 1.0
-        else:
-            obj.shape_key_remove(key)
-    obj.active_shape_key_index = min(index, len(keys.key_blocks) - 1)
+    for key in unwanted:
+        obj.shape_key_remove(key)
+    obj.active_shape_key_index = min(index, len(obj.data.shape_keys.key_blocks) - 1)
 
 
 def remove_baked_keys(obj: bpy.types.Object) -> None:
@@ -208,21 +192,17 @@ def remove_baked_keys(obj: bpy.types.Object) -> None:
     keys = obj.data.shape_keys
     if keys is None:
         return
-    index = int(obj.active_shape_key_index or 0)
     restore_key_names(keys)
-    ours, basis = bake_keys(keys), None
-    if keys.reference_key in ours:
-        basis = keys.reference_key
+    ours, basis = bake_keys(keys), keys.reference_key
+    if has_bake_basis := basis in ours:
         ours.remove(basis)
         keys.use_relative = True
-    for key in ours:
-        obj.shape_key_remove(key)
+    _remove_keys(obj, ours)
     unmark_bake_keys(keys)
-    if basis is not None and len(keys.key_blocks) > 1:
+    if has_bake_basis and len(keys.key_blocks) > 1:
         basis.name = "Basis"
-    elif basis is not None:
+    elif has_bake_basis:
         mark_bake_key(basis)
-    obj.active_shape_key_index = min(index, len(keys.key_blocks) - 1)
 
 
 class KeptKeys(KeptBake):
@@ -233,9 +213,8 @@ class KeptKeys(KeptBake):
         block = obj.data.shape_keys
         ours = bake_keys(block)
         self._has_bake_basis = block is not None and is_bake_basis(block)
-        self._is_relative = block is None or block.use_relative
-        self._basis = [(block.reference_key.name, block.reference_key.interpolation)] if block is not None else []
-        self._time = block.eval_time if block is not None else 0.0
+        self._settings = read_settings_of(block, ("use_relative", "eval_time"))
+        self._basis = read_settings_of(block.reference_key, ("name", "interpolation")) if block is not None else []
         self._keys: list[tuple[str, Array, list[tuple[str, Any]]]] = [
             (key.name, key_vertices(key).astype(np.float32), read_settings_of(key, _KEY_SETTINGS))
             for key in ours
@@ -250,14 +229,12 @@ class KeptKeys(KeptBake):
             return
         prepare_basis(self._obj)
         block = self._obj.data.shape_keys
-        apply_settings(block.reference_key, [("name", self._basis[0][0]), ("interpolation", self._basis[0][1])])
+        apply_settings(block.reference_key, self._basis)
         if self._has_bake_basis and not is_bake_basis(block):
             mark_bake_key(block.reference_key)
         for name, shape, settings in self._keys:
             apply_settings(add_key(self._obj, name, shape), settings)
-        block.use_relative = self._is_relative
-        if not self._is_relative:
-            block.eval_time = self._time
+        apply_settings(block, self._settings)
         self._strips.restore(block, self._obj.name)
 
     def discard(self) -> None:
@@ -283,7 +260,12 @@ class KeyTarget(Target):
 
     @classmethod
     def collect(cls, shot: Shot) -> Generator[int, None, SinglePrecisionArray]:
-        return collect_offsets(shot)
+        """Return the offsets (f, v, 3) of the shape keys in object space."""
+        offsets = np.empty((len(shot.numbers), len(shot.sampler.obj.data.vertices), 3), dtype=np.float32)
+        for done, move in enumerate(pre_modifier_offsets(shot.sampler, shot.cache, shot.numbers)):
+            offsets[done] = move
+            yield done + 1
+        return offsets
 
     @classmethod
     def keep(cls, obj: bpy.types.Object, folder: Path) -> KeptBake:
@@ -292,7 +274,3 @@ class KeyTarget(Target):
     @classmethod
     def clear(cls, obj: bpy.types.Object) -> None:
         clear_keys(obj)
-
-    @classmethod
-    def remove_files(cls, folder: Path) -> None:
-        """Do nothing: shape keys are stored in the .blend file."""

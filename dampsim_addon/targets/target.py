@@ -7,15 +7,13 @@ import enum
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import bpy
 
 from ...core import Array, Index
 from ...core.frames.chain_fit import ChainChannels
-
-if TYPE_CHECKING:
-    from ..blender.sampler import Sampler
+from ..blender.sampler import Sampler
 
 # Size of a vertex in single precision, bytes.
 VERTEX_BYTES = 12
@@ -224,6 +222,6 @@ class Target(abc.ABC):
         """Remove the result of write() from the .blend file."""
 
     @classmethod
-    @abc.abstractmethod
     def remove_files(cls, folder: Path) -> None:
-        """Remove the files of collect() and write() from the folder. Raises CacheError."""
+        """Remove the files of collect() and write() from the folder, if there are any. Raises CacheError."""
+        return
