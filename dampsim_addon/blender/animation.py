@@ -10,6 +10,12 @@ import bpy
 from .dampsim_names import is_dampsim_fcurve, is_output_path, is_tagged_action, renamed_bake_keys
 
 
+def is_animated(block: Any) -> bool:
+    """Return whether a datablock has an action, drivers or NLA tracks."""
+    data = block.animation_data
+    return data is not None and (data.action is not None or len(data.drivers) > 0 or len(data.nla_tracks) > 0)
+
+
 def user_fcurves(block: bpy.types.ID) -> Iterator[bpy.types.FCurve]:
     """Iterate over the user's F-curves in the active action and in NLA strips, without other slots of these actions."""
     # Blender renames the curves of a shape key with it.

@@ -11,7 +11,7 @@ from ...core import Array, Index, MeshError, SceneError
 from ...core.base.wording import format_count
 from .animation import animated_paths
 from .modifiers import can_change_topology
-from .sampler import check_scale, world_matrix, world_vertices
+from .sampler import check_scale, read_array, world_matrix, world_vertices
 from .vertex_groups import read_weights
 
 # Types whose topology always changes over time.
@@ -41,11 +41,10 @@ class ColliderReader:
         mesh = self._mesh(view_layer)
         self._first_topology = _topology(mesh)
         mesh.calc_loop_triangles()
-        flat = np.empty(3 * len(mesh.loop_triangles), dtype=np.int32)
-        mesh.loop_triangles.foreach_get("vertices", flat)
-        if not len(flat):
+        triangles = read_array(mesh.loop_triangles, "vertices", np.int32, 3)
+        if not len(triangles):
             raise MeshError(f"{self.obj.name}: the collider has no faces at frame {frame:.5g}. {_fix_hint(self.obj)}.")
-        return vertices, flat.reshape(-1, 3).astype(np.int64)
+        return vertices, triangles.astype(np.int64)
 
     def read_roughness(self, view_layer: bpy.types.ViewLayer, group: str) -> Array | None:
         """Return the weights (v,) of a vertex group at the current frame, after all modifiers; None for group ''.
@@ -119,11 +118,10 @@ def topology_changing_modifier(obj: bpy.types.Object, certain_only: bool = False
 
 def _topology(mesh: bpy.types.Mesh) -> tuple[int, Any]:
     """Return the number of vertices and the vertex of each face corner."""
-    corners = np.empty(len(mesh.loops), dtype=np.int32)
-    if len(corners):
-        # The attribute is a plain memory copy, faster than mesh.loops.
-        mesh.attributes[".corner_vert"].data.foreach_get("value", corners)
-    return len(mesh.vertices), corners
+    if not len(mesh.loops):
+        return len(mesh.vertices), np.zeros(0, dtype=np.int32)
+    # The attribute is a plain memory copy, faster than mesh.loops.
+    return len(mesh.vertices), read_array(mesh.attributes[".corner_vert"].data, "value", np.int32)
 
 
 def _plane_points(obj: bpy.types.Object, matrix: Array, frame_words: str) -> Array:

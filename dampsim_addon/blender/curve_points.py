@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +11,7 @@ import bpy
 import numpy as np
 
 from ...core import Array, Index
+from .sampler import read_array
 
 _HANDLES = ("co", "handle_left", "handle_right")
 # Weight of the rest positions in the least-squares fit of control points, relative to that of the samples.
@@ -69,25 +70,14 @@ def _sample_polyline(obj: bpy.types.Object) -> tuple[Array, Index]:
     if mesh is None:
         # The curve has no points.
         return np.zeros((0, 3)), np.zeros((0, 2), dtype=np.int64)
-    points, edges = np.empty(3 * len(mesh.vertices)), np.empty(2 * len(mesh.edges), dtype=np.int64)
-    mesh.vertices.foreach_get("co", points)
-    mesh.edges.foreach_get("vertices", edges)
+    points, edges = read_array(mesh.vertices, "co", float, 3), read_array(mesh.edges, "vertices", np.int64, 2)
     obj.to_mesh_clear()
-    return points.reshape(-1, 3), edges.reshape(-1, 2)
+    return points, edges
 
 
-def _points_and_handles(splines: Any) -> list[tuple[Any, str]]:
-    """Return all control points and handles in a fixed order. splines: splines of a curve, or a shape key's data."""
-    points = [point for spline in splines for point in (spline.bezier_points or spline.points)]
-    return [(point, name) for point in points for name in _handle_names(point)]
-
-
-def _handle_names(point: Any) -> tuple[str, ...]:
-    return _HANDLES if hasattr(point, "handle_left") else ("co",)
-
-
-def _positions(handles: list[tuple[Any, str]]) -> Array:
-    return np.array([getattr(point, name)[:3] for point, name in handles], dtype=float).reshape(-1, 3)
+def _with_handles(points: Iterable[Any]) -> list[tuple[Any, str]]:
+    """Return control points, of splines or of a shape key, each with the names of its positions."""
+    return [(point, name) for point in points for name in (_HANDLES if hasattr(point, "handle_left") else ("co",))]
 
 
 def centre_line(curve: bpy.types.Curve) -> CurvePolyline:
@@ -104,8 +94,9 @@ def centre_line(curve: bpy.types.Curve) -> CurvePolyline:
 def fit_control_points(curve: bpy.types.Curve) -> ControlPointMap:
     """Fit control points to the centre line: exactly where their numbers are equal, otherwise by least squares."""
     with _thin_copy(curve) as (obj, data):
-        handles = _points_and_handles(data.splines)
-        rest, (samples, _) = _positions(handles), _sample_polyline(obj)
+        handles = _with_handles(point for spline in data.splines for point in (spline.bezier_points or spline.points))
+        rest = np.array([getattr(point, name)[:3] for point, name in handles], dtype=float).reshape(-1, 3)
+        samples, _ = _sample_polyline(obj)
         columns = np.empty((len(samples), len(handles)))
         step = max(float(np.ptp(samples, axis=0).max()), 1e-3)
         for number, (point, name) in enumerate(handles):
@@ -120,8 +111,5 @@ def fit_control_points(curve: bpy.types.Curve) -> ControlPointMap:
 
 def set_control_points(key: bpy.types.ShapeKey, positions: Array) -> None:
     """Set the control points and handles (c, 3) of a curve's shape key."""
-    row = 0
-    for entry in key.data:
-        for name in _handle_names(entry):
-            setattr(entry, name, positions[row])
-            row += 1
+    for (point, name), position in zip(_with_handles(key.data), positions, strict=True):
+        setattr(point, name, position)

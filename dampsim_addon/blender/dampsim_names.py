@@ -18,8 +18,6 @@ CACHE_MODIFIER = PREFIX + "Cache"
 LIVE_MODIFIER = PREFIX + "Live"
 BAKE_TRACK, BASE_TRACK = PREFIX + "Bake", PREFIX + "Base"
 
-_SHAPE = PREFIX + "Shape {:03d}"
-_FRAME = PREFIX + "{:05d}"
 _DAMPSIM_KEY = re.compile(PREFIX + r"(Basis|Probe|Offset|Shape \d{3,}|-?\d{4,})")
 # Custom property that marks the node group of maps.
 MAPS_TAG = "dampsim_maps"
@@ -43,12 +41,12 @@ _MARKED_RANGE_MAX = 1.0 + 2.0**-23
 
 def shape_name(number: int) -> str:
     """Return the name of the key of a shape in a compressed bake."""
-    return _SHAPE.format(number)
+    return f"{PREFIX}Shape {number:03d}"
 
 
 def frame_name(number: int) -> str:
     """Return the name of the shape key of a frame."""
-    return _FRAME.format(number)
+    return f"{PREFIX}{number:05d}"
 
 
 def mark_bake_key(key: bpy.types.ShapeKey) -> None:

@@ -2,56 +2,54 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import bmesh
 import bpy
 import numpy as np
+import numpy.typing as npt
 
 from ...core import Array, Index
 from ...core.base.arrays import Mask
+from .sampler import read_array
 
 
 def marked_edges(mesh: bpy.types.Mesh, name: str) -> Index:
     """Return the vertices (k, 2) of the edges that a boolean attribute marks; none where the attribute is missing."""
-    if not _has_edge_attribute(mesh, name, "BOOLEAN"):
+    flags = _read_layer(mesh, name, "BOOLEAN")
+    if flags is None:
         return np.zeros((0, 2), dtype=np.int64)
     if mesh.is_editmode:
-        content = bmesh.from_edit_mesh(mesh)
-        layer = content.edges.layers.bool[name]
-        marked = [[vertex.index for vertex in edge.verts] for edge in content.edges if edge[layer]]
-        return np.array(marked, dtype=np.int64).reshape(-1, 2)
-    ends = np.empty(2 * len(mesh.edges), dtype=np.int32)
-    mesh.edges.foreach_get("vertices", ends)
-    flags = np.empty(len(mesh.edges), dtype=np.bool_)
-    mesh.attributes[name].data.foreach_get("value", flags)
+        ends = np.array([[vertex.index for vertex in edge.verts] for edge in bmesh.from_edit_mesh(mesh).edges])
+    else:
+        ends = read_array(mesh.edges, "vertices", np.int32, 2)
     return np.asarray(ends.reshape(-1, 2)[flags], dtype=np.int64)
 
 
 def edge_values(mesh: bpy.types.Mesh, name: str) -> Array | None:
     """Return the values (e,) of a float edge attribute; None where the mesh has none with this name."""
-    if not _has_edge_attribute(mesh, name, "FLOAT"):
-        return None
-    if mesh.is_editmode:
-        content = bmesh.from_edit_mesh(mesh)
-        layer = content.edges.layers.float[name]
-        values = np.array([edge[layer] for edge in content.edges], dtype=np.float32)
-    else:
-        values = np.empty(len(mesh.edges), dtype=np.float32)
-        mesh.attributes[name].data.foreach_get("value", values)
+    values = _read_layer(mesh, name, "FLOAT")
     # Rounding turns single precision back into the number that the user typed.
-    return np.array([float(f"{value:.6g}") for value in values.tolist()])
+    return None if values is None else np.array([float(f"{value:.6g}") for value in values.tolist()])
 
 
-def _has_edge_attribute(mesh: bpy.types.Mesh, name: str, data_type: str) -> bool:
+def _read_layer(mesh: bpy.types.Mesh, name: str, data_type: str) -> npt.NDArray[Any] | None:
+    """Return the values (e,) of an edge attribute; None where the mesh has none with this name and type."""
     layer = mesh.attributes.get(name) if name else None
-    return layer is not None and layer.domain == "EDGE" and layer.data_type == data_type
+    if layer is None or layer.domain != "EDGE" or layer.data_type != data_type:
+        return None
+    dtype = np.bool_ if data_type == "BOOLEAN" else np.float32
+    if not mesh.is_editmode:
+        return read_array(layer.data, "value", dtype)
+    content = bmesh.from_edit_mesh(mesh)
+    values = (content.edges.layers.bool if data_type == "BOOLEAN" else content.edges.layers.float)[name]
+    return np.array([edge[values] for edge in content.edges], dtype=dtype)
 
 
 def selected_edges(obj: bpy.types.Object) -> Mask:
     """Return the edge selection (e,), in Edit Mode or as it was when Edit Mode was last left."""
     obj.update_from_editmode()
-    found = np.empty(len(obj.data.edges), dtype=np.bool_)
-    obj.data.edges.foreach_get("select", found)
-    return found
+    return read_array(obj.data.edges, "select", np.bool_)
 
 
 def mark_edges(obj: bpy.types.Object, name: str, flags: Mask) -> None:

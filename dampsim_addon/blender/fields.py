@@ -20,18 +20,17 @@ _MIN_AXIS_LENGTH = 1e-9
 
 def has_field(obj: bpy.types.Object) -> bool:
     """Return whether an object is a force field, or has particles that are force fields."""
-    field = obj.field
-    return (field is not None and field.type != "NONE") or (len(obj.particle_systems) > 0 and _has_particle_fields(obj))
+    return _is_field(obj.field) or _has_particle_fields(obj)
+
+
+def _is_field(field: bpy.types.FieldSettings | None) -> bool:
+    return field is not None and field.type != "NONE"
 
 
 def _has_particle_fields(obj: bpy.types.Object) -> bool:
     """Return whether particles of an object are force fields."""
-    fields = [
-        field
-        for system in obj.particle_systems
-        for field in (system.settings.force_field_1, system.settings.force_field_2)
-    ]
-    return any(field is not None and field.type != "NONE" for field in fields)
+    particles = [system.settings for system in obj.particle_systems]
+    return any(_is_field(field) for one in particles for field in (one.force_field_1, one.force_field_2))
 
 
 def unsupported_feature(other: bpy.types.Object) -> str:
@@ -39,14 +38,14 @@ def unsupported_feature(other: bpy.types.Object) -> str:
     if other.hide_viewport:
         return ""
     field = other.field
-    if field is not None and field.type != "NONE" and field.apply_to_location:
+    if _is_field(field) and field.apply_to_location:
         if field.type in _UNSUPPORTED_TYPES:
             return f"the type {_UNSUPPORTED_TYPES[field.type]}"
         if field.type in ForceFieldType.__members__ and field.shape in _UNSUPPORTED_SHAPES:
             return f"the shape {_UNSUPPORTED_SHAPES[field.shape]}"
         if field.type in ForceFieldType.__members__ and field.use_absorption:
             return "absorption"
-    return "force fields of its particles" if len(other.particle_systems) > 0 and _has_particle_fields(other) else ""
+    return "force fields of its particles" if _has_particle_fields(other) else ""
 
 
 def is_gravity_animated(scene: bpy.types.Scene) -> bool:
@@ -66,20 +65,19 @@ def _read_field(other: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> For
     """Return an object's force field at the current frame; None where it does not act on bodies."""
     evaluated = other.evaluated_get(view_layer.depsgraph)
     settings = evaluated.field
-    if (
-        other.hide_viewport
-        or settings is None
-        or settings.type not in ForceFieldType.__members__
-        or not settings.apply_to_location
-    ):
+    if other.hide_viewport or settings is None or not settings.apply_to_location:
         return None
-    if settings.shape not in ForceFieldShape.__members__:
+    if settings.type not in ForceFieldType.__members__ or settings.shape not in ForceFieldShape.__members__:
         return None
     matrix = np.array(evaluated.matrix_world, dtype=float)
     length = float(np.linalg.norm(matrix[:3, 2]))
     if not length > _MIN_AXIS_LENGTH:
         return None
-    cone = settings.falloff_type == "CONE"
+    least, most = settings.use_min_distance, settings.use_max_distance
+    falloff, second_falloff = _fade(settings, "falloff_power", "distance", least, most), Falloff()
+    if settings.falloff_type in ("CONE", "TUBE"):
+        least, most = settings.use_radial_min, settings.use_radial_max
+        second_falloff = _fade(settings, "radial_falloff", "radial", least, most)
     return ForceField(
         kind=ForceFieldType[settings.type],
         shape=ForceFieldShape[settings.shape],
@@ -96,28 +94,12 @@ def _read_field(other: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> For
         seed=settings.seed,
         fixed_pattern=settings.use_global_coords,
         falloff_type=FalloffType[settings.falloff_type],
-        falloff=_fade(
-            settings,
-            "falloff_power",
-            "distance_min",
-            "distance_max",
-            settings.use_min_distance,
-            settings.use_max_distance,
-        ),
-        second_falloff=_fade(
-            settings, "radial_falloff", "radial_min", "radial_max", settings.use_radial_min, settings.use_radial_max
-        )
-        if cone or settings.falloff_type == "TUBE"
-        else Falloff(),
+        falloff=falloff,
+        second_falloff=second_falloff,
         side=ForceFieldSide[settings.z_direction],
     )
 
 
-def _fade(
-    settings: bpy.types.FieldSettings, power: str, min_name: str, max_name: str, has_min: bool, has_max: bool
-) -> Falloff:
-    return Falloff(
-        getattr(settings, power),
-        getattr(settings, min_name) if has_min else None,
-        getattr(settings, max_name) if has_max else None,
-    )
+def _fade(settings: bpy.types.FieldSettings, power: str, distance: str, has_min: bool, has_max: bool) -> Falloff:
+    least = getattr(settings, f"{distance}_min") if has_min else None
+    return Falloff(getattr(settings, power), least, getattr(settings, f"{distance}_max") if has_max else None)

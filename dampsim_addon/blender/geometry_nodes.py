@@ -13,6 +13,7 @@ from typing import Any
 import bpy
 
 from ..session import SessionState, Subscriber
+from .animation import is_animated
 
 # Nodes that keep the vertices and their order, and leave positions as they are.
 _KEEPING_NODES = {
@@ -83,14 +84,9 @@ def _read_effect(tree: Any) -> NodeEffect:
     trees = list(nested_trees(tree))
     names = {_short_name(node) for one in trees for node in one.nodes}
     datablocks = [socket.type for socket in _filled_sockets(trees)]
-    changes = bool(datablocks) or bool(names & _TIME_NODES) or any(_is_animated(one) for one in trees)
+    changes = bool(datablocks) or bool(names & _TIME_NODES) or any(map(is_animated, trees))
     reads_files = "IMAGE" in datablocks or any(name.startswith("Import") for name in names)
     return NodeEffect(keeps, moves, changes, bool(names & _SIMULATION_NODES), reads_files)
-
-
-def _is_animated(block: Any) -> bool:
-    data = block.animation_data
-    return data is not None and (data.action is not None or len(data.drivers) > 0 or len(data.nla_tracks) > 0)
 
 
 def nested_trees(tree: Any, visited: set[int] | None = None) -> Iterator[Any]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...core import Array, Index
 from .hair_tree import FollowedGuide, HairCollider, HairTree
+from .sampler import read_array
 
 HAIR_MODIFIER = "DampSim Hair"
 # Radius (m) of hair without a radius.
@@ -50,19 +51,16 @@ class Strands:
     @staticmethod
     def from_curves(hair: Any) -> Strands:
         """Read the strands of a bpy.types.Curves."""
-        points = np.empty(3 * len(hair.points))
-        if len(points):
-            hair.attributes["position"].data.foreach_get("vector", points)
-        starts, counts = (np.empty(len(hair.curves), dtype=np.int32) for _ in range(2))
-        hair.curves.foreach_get("first_point_index", starts)
-        hair.curves.foreach_get("points_length", counts)
-        radii = np.zeros(len(hair.points), dtype=np.float32)
+        points, radii = np.zeros((0, 3)), np.zeros(0, dtype=np.float32)
+        if len(hair.points):
+            points = read_array(hair.attributes["position"].data, "vector", float, 3)
         if "radius" in hair.attributes:
-            hair.attributes["radius"].data.foreach_get("value", radii)
+            radii = read_array(hair.attributes["radius"].data, "value", np.float32)
+        starts, counts = (read_array(hair.curves, name, np.int32) for name in ("first_point_index", "points_length"))
         # Nodes can store infinity, and values that are no numbers.
         radii = radii[np.isfinite(radii)]
         mean = float(radii.mean()) if len(radii) else 0.0
-        return Strands(points.reshape(-1, 3), starts.astype(np.int64), counts.astype(np.int64), mean)
+        return Strands(points, starts.astype(np.int64), counts.astype(np.int64), mean)
 
     def select_guides(self, max_count: int) -> Index:
         """Return up to max_count strands with at least two points, chosen by farthest-point sampling of the roots."""
@@ -209,8 +207,7 @@ def _state(strands: Strands, wires: GuideWires, colliders: Sequence[HairCollider
 
 def _rest_attribute(tree: Any, wire: bpy.types.Object) -> str:
     """Return the name of the attribute of a wire's rest positions that a tree reads."""
-    names = [n.inputs["Name"].default_value for n in tree.nodes if n.bl_idname == "GeometryNodeInputNamedAttribute"]
-    return next((name for name in names if name.startswith(_REST) and name in wire.data.attributes), _REST)
+    return next((name for name in _read_names(tree) if name.startswith(_REST) and name in wire.data.attributes), _REST)
 
 
 def _read_wires(mesh: Any, rest: str) -> GuideWires | None:
@@ -218,17 +215,15 @@ def _read_wires(mesh: Any, rest: str) -> GuideWires | None:
     attribute, count = mesh.attributes.get(rest), len(mesh.vertices)
     if attribute is None or attribute.data_type != "FLOAT_VECTOR" or not count:
         return None
-    points, edges = np.empty(3 * count), np.empty(2 * len(mesh.edges), dtype=np.int64)
-    attribute.data.foreach_get("vector", points)
-    mesh.edges.foreach_get("vertices", edges)
-    edges = np.sort(edges.reshape(-1, 2), axis=1)
+    points = read_array(attribute.data, "vector", float, 3)
+    edges = np.sort(read_array(mesh.edges, "vertices", np.int64, 2), axis=1)
     continues = np.zeros(count, dtype=bool)
     continues[edges[:, 1]] = True
     starts = np.flatnonzero(~continues)
     counts = np.diff(np.append(starts, count))
     if (edges[:, 1] - edges[:, 0] != 1).any() or (counts < 2).any():
         return None
-    return GuideWires(points.reshape(-1, 3), edges, np.concatenate([starts, starts + 1]), starts, counts)
+    return GuideWires(points, edges, np.concatenate([starts, starts + 1]), starts, counts)
 
 
 def find_hair(wire: bpy.types.Object) -> list[bpy.types.Object]:
@@ -253,15 +248,13 @@ def hair_colliders(
             continue
         mesh = obj.evaluated_get(depsgraph).data
         mesh.calc_loop_triangles()
-        corners = np.empty(3 * len(mesh.loop_triangles), dtype=np.int32)
-        mesh.loop_triangles.foreach_get("vertices", corners)
-        points = np.empty(3 * len(mesh.vertices), dtype=np.float32)
-        mesh.vertices.foreach_get("co", points)
-        a, b, c = points.reshape(-1, 3).astype(float)[corners.reshape(-1, 3)].transpose(1, 0, 2)
+        corners = read_array(mesh.loop_triangles, "vertices", np.int32, 3)
+        points = read_array(mesh.vertices, "co", np.float32, 3)
+        a, b, c = points.astype(float)[corners].transpose(1, 0, 2)
         areas = np.cross(b - a, c - a)
         if not len(areas) or np.linalg.norm(areas.sum(axis=0)) > _SHEET_RATIO * np.linalg.norm(areas, axis=1).sum():
             continue
-        volume = float(np.einsum("ti,ti->", (a + b + c) / 3.0 - points.reshape(-1, 3).mean(axis=0), areas))
+        volume = float(np.einsum("ti,ti->", (a + b + c) / 3.0 - points.mean(axis=0), areas))
         found.append(HairCollider(obj, -1.0 if volume < 0.0 else 1.0))
     return found
 
@@ -280,10 +273,13 @@ def hair_modifier(hair: bpy.types.Object) -> Any:
 
 
 def _is_hair_tree(tree: Any) -> bool:
-    if tree is None or tree.get(_TREE_TAG):
-        return tree is not None
-    names = [n.inputs["Name"].default_value for n in tree.nodes if n.bl_idname == "GeometryNodeInputNamedAttribute"]
-    return _REST in names
+    return tree is not None and bool(tree.get(_TREE_TAG) or _REST in _read_names(tree))
+
+
+def _read_names(tree: Any) -> list[str]:
+    """Return the names of the attributes that a tree reads."""
+    nodes = [node for node in tree.nodes if node.bl_idname == "GeometryNodeInputNamedAttribute"]
+    return [node.inputs["Name"].default_value for node in nodes]
 
 
 def _write_attribute(data: Any, name: str, kind: str, field: str, values: Array) -> str:

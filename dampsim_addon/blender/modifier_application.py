@@ -14,23 +14,12 @@ from ...core.base.arrays import SinglePrecisionArray
 from .animation import animated_paths
 from .dampsim_names import PREFIX, is_output_modifier
 from .dependencies import is_local
-from .sampler import mesh_positions
+from .sampler import mesh_positions, read_array
 
 # Modifier types whose result depends only on the mesh and on their own settings.
 _MESH_ONLY_TYPES = (
-    "ARRAY",
-    "BEVEL",
-    "DECIMATE",
-    "EDGE_SPLIT",
-    "MASK",
-    "MIRROR",
-    "REMESH",
-    "SCREW",
-    "SOLIDIFY",
-    "SUBSURF",
-    "TRIANGULATE",
-    "WELD",
-    "WIREFRAME",
+    *("ARRAY", "BEVEL", "DECIMATE", "EDGE_SPLIT", "MASK", "MIRROR", "REMESH", "SCREW", "SOLIDIFY", "SUBSURF"),
+    *("TRIANGULATE", "WELD", "WIREFRAME"),
 )
 _INDEX_ATTRIBUTE = PREFIX + "Order"
 
@@ -83,11 +72,7 @@ def apply_modifiers(
     keys = obj.data.shape_keys
     blocks = list(keys.key_blocks) if keys else []
     with _isolated_copy(obj, names) as stand_in:
-        shapes = []
-        for block in blocks:
-            flat = np.empty(3 * len(block.points), dtype=np.float32)
-            block.points.foreach_get("co", flat)
-            shapes.append(_evaluate_modifiers(stand_in, view_layer, flat))
+        shapes = [_evaluate_modifiers(stand_in, view_layer, block) for block in blocks]
         for block, shape in zip(blocks, shapes, strict=True):
             if len(shape) != len(shapes[0]):
                 raise SceneError(
@@ -95,9 +80,7 @@ def apply_modifiers(
                     f"than '{blocks[0].name}'. Switch off Merge, or bake to a point cache."
                 )
         if blocks:
-            flat = np.empty(3 * len(blocks[0].points), dtype=np.float32)
-            keys.reference_key.points.foreach_get("co", flat)
-            _evaluate_modifiers(stand_in, view_layer, flat)
+            _evaluate_modifiers(stand_in, view_layer, keys.reference_key)
         view_layer.update()
         new_mesh = bpy.data.meshes.new_from_object(
             stand_in.evaluated_get(view_layer.depsgraph), preserve_all_data_layers=True, depsgraph=view_layer.depsgraph
@@ -115,10 +98,10 @@ def apply_modifiers(
 
 
 def _evaluate_modifiers(
-    obj: bpy.types.Object, view_layer: bpy.types.ViewLayer, flat: SinglePrecisionArray
+    obj: bpy.types.Object, view_layer: bpy.types.ViewLayer, key: bpy.types.ShapeKey
 ) -> SinglePrecisionArray:
-    """Return the modifiers' vertices (w, 3) for given mesh vertices, flat (3v,)."""
-    obj.data.vertices.foreach_set("co", flat)
+    """Return the modifiers' vertices (w, 3) for those of a shape key."""
+    obj.data.vertices.foreach_set("co", read_array(key.points, "co", np.float32, 3).ravel())
     obj.data.update()
     obj.update_tag()
     view_layer.update()
@@ -141,8 +124,7 @@ def _swap_mesh(mesh: bpy.types.Mesh, new_mesh: bpy.types.Mesh, has_shape_keys: b
         content.to_mesh(mesh)
     finally:
         content.free()
-    order = np.empty(len(mesh.vertices), dtype=np.int32)
-    mesh.attributes[name].data.foreach_get("value", order)
+    order = read_array(mesh.attributes[name].data, "value", np.int32)
     mesh.attributes.remove(mesh.attributes[name])
     return order.astype(np.int64)
 

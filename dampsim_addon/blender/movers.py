@@ -13,7 +13,7 @@ from typing import Any
 
 import bpy
 
-from .animation import animated_paths
+from .animation import animated_paths, is_animated
 from .geometry_nodes import modifier_effect, read_datablocks
 
 
@@ -148,7 +148,7 @@ def can_move(obj: bpy.types.Object, visited: set[int] | None = None) -> bool:
         return False
     visited.add(obj.session_uid)
     blocks = (obj, obj.data, getattr(obj.data, "shape_keys", None))
-    if any(block is not None and _is_animated(block) for block in blocks):
+    if any(block is not None and is_animated(block) for block in blocks):
         return True
     if obj.rigid_body is not None or any(m.type in _PLAYING_TYPES or moves_on_its_own(m) for m in obj.modifiers):
         return True
@@ -159,8 +159,3 @@ def can_move(obj: bpy.types.Object, visited: set[int] | None = None) -> bool:
         return True
     others = [one for struct in (*constraints, *obj.modifiers) for one in referenced_objects(struct)]
     return any(can_move(one, visited) for one in (*others, *([obj.parent] if obj.parent else [])))
-
-
-def _is_animated(block: Any) -> bool:
-    data = block.animation_data
-    return data is not None and (data.action is not None or len(data.drivers) > 0 or len(data.nla_tracks) > 0)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from types import TracebackType
+from typing import Any
 
 import bpy
 import numpy as np
+import numpy.typing as npt
 
 from ...core import Array, MeshError, SceneError
 from ...core.base.arrays import SinglePrecisionArray
@@ -65,14 +66,19 @@ def _likely_culprit(obj: bpy.types.Object) -> bpy.types.Modifier:
     return next(iter([*keyed, *reversed(suspects), *reversed(changing)]))
 
 
+def read_array(items: Any, name: str, dtype: npt.DTypeLike, width: int = 1) -> npt.NDArray[Any]:
+    """Return the values (n,) of a property of all items of a collection; (n, width) for several components."""
+    flat = np.empty(width * len(items), dtype=dtype)
+    items.foreach_get(name, flat)
+    return flat if width == 1 else flat.reshape(-1, width)
+
+
 def mesh_positions(mesh: bpy.types.Mesh) -> SinglePrecisionArray:
     """Return the vertices (v, 3) of a mesh, in single precision.
 
     Reading the attribute is a plain memory copy, fifty times faster than mesh.vertices.
     """
-    flat = np.empty(3 * len(mesh.vertices), dtype=np.float32)
-    mesh.attributes["position"].data.foreach_get("vector", flat)
-    return flat.reshape(-1, 3)
+    return read_array(mesh.attributes["position"].data, "vector", np.float32, 3)
 
 
 def local_vertices(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Array:
@@ -147,9 +153,7 @@ class Sampler:
         self.mute()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         self.unmute()
         try:
             self.scene.frame_set(self._frame[0], subframe=self._frame[1])
@@ -192,12 +196,13 @@ class Sampler:
         for name in self._muted_modifiers:
             if name in self.obj.modifiers:
                 self.obj.modifiers[name].show_viewport = True
-        muted_keys = [key for key in self._key_blocks() if key.name in self._muted_keys and key.mute]
+        keys = self.obj.data.shape_keys
+        blocks = keys.key_blocks if keys is not None else ()
+        muted_keys = [key for key in blocks if key.name in self._muted_keys and key.mute]
         # A bake may have replaced the keys since.
         is_same_bake = len(muted_keys) == len(self._muted_keys)
         for key in muted_keys:
             key.mute = False
-        keys = self.obj.data.shape_keys
         if keys is not None and is_same_bake and keys.session_uid == self._absolute_keys_uid:
             keys.use_relative = False
         self._absolute_keys_uid = 0
@@ -208,10 +213,6 @@ class Sampler:
         """Let a bake to existing bones play again, as meshes that are read after it follow them."""
         unmute_bone_poses(self.obj, self._pose_strips)
         self._pose_strips.clear()
-
-    def _key_blocks(self) -> list[bpy.types.ShapeKey]:
-        keys = self.obj.data.shape_keys
-        return list(keys.key_blocks) if keys else []
 
     @property
     def has_deform_modifier(self) -> bool:
@@ -312,10 +313,8 @@ class GroupSampler:
             self._exit_stack = entered.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._exit_stack.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self._exit_stack.__exit__(*error)
 
     @contextmanager
     def at_current_frame(self) -> Iterator[None]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import bmesh
 import bpy
@@ -29,12 +31,18 @@ def read_weights(obj: bpy.types.Object, names: Sequence[str]) -> list[Array]:
     """
     if not names:
         return []
+    with _vertex_layers(obj) as vertex_layers:
+        return [_read_group(obj, name, vertex_layers) for name in names]
+
+
+@contextmanager
+def _vertex_layers(obj: bpy.types.Object) -> Iterator[list[Any]]:
+    """Provide all weights of each vertex by index of the group; nothing if the mesh has no weights."""
     copy = bmesh.new(use_operators=False)
     try:
         copy.from_mesh(obj.data, face_normals=False, vertex_normals=False)
         layer = copy.verts.layers.deform.active
-        vertex_layers = [vertex[layer] for vertex in copy.verts] if layer is not None else []
-        return [_read_group(obj, name, vertex_layers) for name in names]
+        yield [vertex[layer] for vertex in copy.verts] if layer is not None else []
     finally:
         copy.free()
 
@@ -71,11 +79,8 @@ def _check_removed_weights(obj: bpy.types.Object, name: str, is_certain: bool) -
     modifiers = weight_removing_modifiers(obj)
     if (is_certain or modifiers) and read_weights(obj, [name])[0].any():
         lost = f"the weights of vertex group '{name}'"
-        cause = (
-            f"the modifier {modifiers[0].name} removes {lost}"
-            if len(modifiers) == 1
-            else f"its modifiers remove {lost}"
-        )
+        is_single = len(modifiers) == 1
+        cause = f"the modifier {modifiers[0].name} removes {lost}" if is_single else f"its modifiers remove {lost}"
         raise SceneError(
             f"{obj.name}: {cause}. Apply the modifiers and paint the group again, or choose another group or none."
         )
@@ -113,18 +118,9 @@ def keep_largest_weights(obj: bpy.types.Object, names: Sequence[str], limit: int
 def positive_weights(obj: bpy.types.Object, names: Sequence[str]) -> list[dict[int, float]]:
     """Return the positive weights of each vertex in some groups, by the index of the group."""
     indices = {obj.vertex_groups[name].index for name in names}
-    copy = bmesh.new(use_operators=False)
-    try:
-        copy.from_mesh(obj.data, face_normals=False, vertex_normals=False)
-        layer = copy.verts.layers.deform.active
-        if layer is None:
-            return [{} for _ in obj.data.vertices]
-        return [
-            {index: weight for index, weight in vertex[layer].items() if index in indices and weight > 0.0}
-            for vertex in copy.verts
-        ]
-    finally:
-        copy.free()
+    with _vertex_layers(obj) as layers:
+        found = [{k: weight for k, weight in one.items() if k in indices and weight > 0.0} for one in layers]
+        return found or [{} for _ in obj.data.vertices]
 
 
 # Weights are quantised to this many levels: one call per level is a thousand times faster than one per vertex.

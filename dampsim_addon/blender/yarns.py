@@ -53,9 +53,11 @@ def create_yarn_object(
     tree = _yarn_node_group()
     # A new modifier copies the sockets' default values, which works in every version of Blender.
     inputs = {_WOVEN: woven, _RADIUS: 0.5 * thickness, _MATERIAL: material}
-    _set_input_defaults(tree, inputs)
+    sockets = _input_sockets(tree)
+    for name, value in inputs.items():
+        sockets[name].default_value = value
     obj.modifiers.new(YARN_MODIFIER, "NODES").node_group = tree
-    _set_input_defaults(tree, {_WOVEN: None, _MATERIAL: None})
+    sockets[_WOVEN].default_value = sockets[_MATERIAL].default_value = None
     return obj
 
 
@@ -96,14 +98,8 @@ def delete_yarn_object(obj: bpy.types.Object) -> None:
         bpy.data.meshes.remove(mesh)
 
 
-def _set_input_defaults(tree: Any, values: dict[str, object]) -> None:
-    for socket in tree.interface.items_tree:
-        if socket.item_type == "SOCKET" and socket.in_out == "INPUT" and socket.name in values:
-            socket.default_value = values[socket.name]
-
-
-def _input_names(tree: Any) -> set[str]:
-    return {one.name for one in tree.interface.items_tree if one.item_type == "SOCKET" and one.in_out == "INPUT"}
+def _input_sockets(tree: Any) -> dict[str, Any]:
+    return {one.name: one for one in tree.interface.items_tree if one.item_type == "SOCKET" and one.in_out == "INPUT"}
 
 
 def _yarn_node_group() -> Any:
@@ -111,7 +107,7 @@ def _yarn_node_group() -> Any:
     inputs = {"Geometry", _WOVEN, _RADIUS, _MATERIAL}
     for existing in bpy.data.node_groups:
         # A linked node group is not used, nor one that the user has named like this or changed.
-        if existing.get(_TREE_TAG) and existing.library is None and _input_names(existing) == inputs:
+        if existing.get(_TREE_TAG) and existing.library is None and {*_input_sockets(existing)} == inputs:
             return existing
     tree: Any = bpy.data.node_groups.new(YARN_MODIFIER, "GeometryNodeTree")
     tree[_TREE_TAG] = True
@@ -121,13 +117,13 @@ def _yarn_node_group() -> Any:
     radius_socket = tree.interface.new_socket(_RADIUS, in_out="INPUT", socket_type="NodeSocketFloat")
     radius_socket.min_value, radius_socket.subtype = 0.0, "DISTANCE"
     tree.interface.new_socket(_MATERIAL, in_out="INPUT", socket_type="NodeSocketMaterial")
-    inputs = nodes.start.outputs
-    radius, woven = inputs[_RADIUS], nodes.object_info(inputs[_WOVEN]).outputs["Geometry"]
+    start = nodes.start.outputs
+    radius, woven = start[_RADIUS], nodes.object_info(start[_WOVEN]).outputs["Geometry"]
     vertex = nodes.attribute(_VERTEX, "INT")
     normal = nodes.sample(woven, nodes.field("GeometryNodeInputNormal"), vertex)
     offset = nodes.scale(normal, nodes.math("MULTIPLY", nodes.attribute(_SIDE, "FLOAT"), radius))
     place = nodes.sample(woven, nodes.position, vertex)
-    line = nodes.field("GeometryNodeMeshToCurve", {"Mesh": nodes.set_position(inputs[0], place, offset=offset)})
+    line = nodes.field("GeometryNodeMeshToCurve", {"Mesh": nodes.set_position(start[0], place, offset=offset)})
     spline = nodes.field("GeometryNodeCurveSplineType", {"Curve": line}, spline_type="CATMULL_ROM")
     smooth = nodes.add("GeometryNodeSetSplineResolution")
     nodes.link(spline, nodes.fill(smooth, {"Resolution": _SPLINE_RESOLUTION}).inputs[0])
@@ -136,6 +132,6 @@ def _yarn_node_group() -> Any:
     tube = nodes.field(
         "GeometryNodeCurveToMesh", {"Curve": smooth.outputs[0], "Profile Curve": circle, "Fill Caps": True}
     )
-    shaded = nodes.field("GeometryNodeSetMaterial", {"Material": inputs[_MATERIAL], "Geometry": tube})
+    shaded = nodes.field("GeometryNodeSetMaterial", {"Material": start[_MATERIAL], "Geometry": tube})
     nodes.link(shaded, nodes.end.inputs[0])
     return tree

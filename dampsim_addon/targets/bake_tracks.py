@@ -29,9 +29,15 @@ from ..blender.dampsim_names import (
     tag_action,
     untag_action,
 )
+from .target import apply_settings, read_settings_of
 
 # Blender cuts off longer names of strips, in bytes.
 _MAX_STRIP_NAME = 63
+
+# Settings of a keyframe. Those of handles come last, as the others move the handles.
+KEYFRAME_SETTINGS = (
+    *("co", "interpolation", "easing", "handle_left_type", "handle_right_type", "handle_left", "handle_right"),
+)
 
 # F-curve of a bake: data path and array index.
 Curve = tuple[str, int]
@@ -127,11 +133,18 @@ def write_tracks(
     _fill_base(owner, name, base_track, neutral_values(points) if base is None else base, first, mark)
 
 
-def keyed_curves_of(action: bpy.types.Action) -> list[Curve]:
-    """Return the bake's F-curves in an action."""
-    bags = [bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags]
-    curves = [curve for bag in bags for curve in bag.fcurves]
-    return [(one.data_path, one.array_index) for one in curves if is_dampsim_fcurve(action, one.data_path)]
+def _bags_of(action: bpy.types.Action) -> list[bpy.types.ActionChannelbag]:
+    return [bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags]
+
+
+def _baked_curves(bag: bpy.types.ActionChannelbag) -> list[bpy.types.FCurve]:
+    """Return the bake's F-curves among those of a channelbag."""
+    return [curve for curve in bag.fcurves if is_dampsim_fcurve(bag.id_data, curve.data_path)]
+
+
+def _remove_baked_curves(bag: bpy.types.ActionChannelbag) -> None:
+    for curve in _baked_curves(bag):
+        bag.fcurves.remove(curve)
 
 
 def fill_base_track(owner: Any, name: str, base: Mapping[Curve, float], mark: str = "") -> None:
@@ -145,10 +158,10 @@ def base_values(owner: Any, mark: str = "") -> dict[Curve, float]:
     """Return the values of the base track; without one, those in which the bake has no effect."""
     strips = [strip for strip in all_strips(owner.animation_data) if _plays(strip, True, mark)]
     if not strips:
-        played = bake_strips(owner.animation_data, mark)
-        return neutral_values(keyed_curves_of(played[0].action)) if played else {}
-    bags = [bag for layer in strips[0].action.layers for strip in layer.strips for bag in strip.channelbags]
-    return {(one.data_path, one.array_index): one.evaluate(0.0) for bag in bags for one in bag.fcurves}
+        bags = [bag for strip in bake_strips(owner.animation_data, mark)[:1] for bag in _bags_of(strip.action)]
+        return neutral_values((one.data_path, one.array_index) for bag in bags for one in _baked_curves(bag))
+    curves = [curve for bag in _bags_of(strips[0].action) for curve in bag.fcurves]
+    return {(one.data_path, one.array_index): one.evaluate(0.0) for one in curves}
 
 
 def neutral_values(curves: Iterable[Curve]) -> dict[Curve, float]:
@@ -188,13 +201,12 @@ def _write_curves(
     """Replace the bake's F-curves in a slot of an action."""
     layer = action.layers[0] if len(action.layers) else action.layers.new("Bake")
     strip = layer.strips[0] if len(layer.strips) else layer.strips.new(type="KEYFRAME")
-    fcurves = strip.channelbag(slot, ensure=True).fcurves
-    for curve in [curve for curve in fcurves if is_dampsim_fcurve(action, curve.data_path)]:
-        fcurves.remove(curve)
+    bag = strip.channelbag(slot, ensure=True)
+    _remove_baked_curves(bag)
     # Interpolate linearly: with constant interpolation, subframes would repeat frames.
     linear = bpy.types.Keyframe.bl_rna.properties["interpolation"].enum_items["LINEAR"].value
     for (path, index), flat in points.items():
-        curve = fcurves.new(path, index=index)
+        curve = bag.fcurves.new(path, index=index)
         curve.keyframe_points.add(len(flat))
         curve.keyframe_points.foreach_set("co", flat.ravel())
         curve.keyframe_points.foreach_set("interpolation", np.full(len(flat), linear, dtype=np.int32))
@@ -231,8 +243,7 @@ def _rewrite_strips(
 
 def _curve_span(action: bpy.types.Action) -> tuple[float, float]:
     """Return the first and last frame of the bake's F-curves."""
-    bags = [bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags]
-    ranges = [curve.range() for bag in bags for curve in bag.fcurves if is_dampsim_fcurve(action, curve.data_path)]
+    ranges = [curve.range() for bag in _bags_of(action) for curve in _baked_curves(bag)]
     return (min(one[0] for one in ranges), max(one[1] for one in ranges)) if ranges else (0.0, 0.0)
 
 
@@ -245,14 +256,12 @@ def _move_strip(strip: Any, previous: tuple[float, float], span: tuple[float, fl
         return
     start = strip.frame_start + (new_first - first) * (0.0 if strip.use_reverse else strip.scale)
     end = start + (new_last - new_first) * strip.scale * strip.repeat
-    kept = {name: getattr(strip, name) for name in ("scale", "repeat", "blend_in", "blend_out")}
+    kept = read_settings_of(strip, ("scale", "repeat", "blend_in", "blend_out"))
     strip.action_frame_start, strip.action_frame_end = new_first, new_last
     # Set the end first where the strip moves forwards, as Blender does not let the start pass it.
     for name, value in (("frame_end", end), ("frame_start", start), ("frame_end", end)):
         setattr(strip, name, value)
-    for name, value in kept.items():
-        if getattr(strip, name) != value:
-            setattr(strip, name, value)
+    apply_settings(strip, kept)
 
 
 def _empty_base_track(data: bpy.types.AnimData, mark: str) -> bpy.types.NlaTrack:
@@ -328,9 +337,7 @@ def copy_keyframes(source: bpy.types.FCurve, target: bpy.types.FCurve) -> None:
     target.keyframe_points.clear()
     target.keyframe_points.add(len(source.keyframe_points))
     for one, copy in zip(source.keyframe_points, target.keyframe_points, strict=True):
-        for name in ("co", "interpolation", "easing", "handle_left_type", "handle_right_type"):
-            setattr(copy, name, getattr(one, name))
-        copy.handle_left, copy.handle_right = one.handle_left, one.handle_right
+        apply_settings(copy, read_settings_of(one, KEYFRAME_SETTINGS))
     target.extrapolation = source.extrapolation
     target.update()
 
@@ -355,12 +362,11 @@ def play_bake_alone(owner: Any, mark: str = "") -> Iterator[None]:
 
     owner: datablock that the bake animates, or None.  mark: see bake_strips().
     """
-    data = owner.animation_data if owner is not None else None
-    strips = bake_strips(data, mark)
-    if data is None or not strips:
+    strips = bake_strips(owner.animation_data, mark) if owner is not None else []
+    if not strips:
         yield
         return
-    track = data.nla_tracks.new()
+    track = owner.animation_data.nla_tracks.new()
     track.name = BAKE_TRACK
     strip = new_strip(track, strips[0].action.name, int(_curve_span(strips[0].action)[0]), strips[0].action)
     strip.action_slot, strip.extrapolation = strips[0].action_slot, "HOLD"
@@ -390,15 +396,13 @@ def remove_bake_animation(owner: Any, mark: str = "") -> None:
             remove_unused_action(action)
     action = data.action
     if action is not None and _is_own(action, mark):
-        bags = [bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags]
-        if all(is_dampsim_fcurve(action, curve.data_path) for bag in bags for curve in bag.fcurves):
+        if all(len(bag.fcurves) == len(_baked_curves(bag)) for bag in _bags_of(action)):
             data.action = None
             remove_unused_action(action)
         else:
             # The user has added keyframes to the action, so keep it without our curves.
-            for bag in bags:
-                for curve in [curve for curve in bag.fcurves if is_dampsim_fcurve(action, curve.data_path)]:
-                    bag.fcurves.remove(curve)
+            for bag in _bags_of(action):
+                _remove_baked_curves(bag)
             untag_action(action)
             action.name = f"{owner.name}Action"
     if data.action is None and not data.nla_tracks and not data.drivers:

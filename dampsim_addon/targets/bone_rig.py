@@ -244,8 +244,16 @@ def orphaned_rigs(scene: bpy.types.Scene, rigs: Iterable[Any]) -> list[Any]:
 
 def _is_followed(rig: Any) -> bool:
     """Return whether the object of a generated rig still follows it."""
-    targets = [one.target for one in rig.constraints if one.type == _FOLLOW_CONSTRAINT and one.target is not None]
-    return any(modifier.type == "ARMATURE" and modifier.object == rig for one in targets for modifier in one.modifiers)
+    return any(
+        modifier.type == "ARMATURE" and modifier.object == rig
+        for one in _followed_objects(rig)
+        for modifier in one.modifiers
+    )
+
+
+def _followed_objects(rig: Any) -> list[Any]:
+    """Return the objects for which a rig was generated."""
+    return [one.target for one in rig.constraints if one.type == _FOLLOW_CONSTRAINT and one.target is not None]
 
 
 def remove_orphaned_rigs(scene: bpy.types.Scene, rigs: Iterable[Any]) -> None:
@@ -290,11 +298,7 @@ def _texts(struct: Any) -> Iterator[str]:
 def _followed_rig(obj: bpy.types.Object) -> Any:
     """Return the generated rig of an object; None for that of another one of which this is a duplicate."""
     rig = next((one.object for one in obj.modifiers if is_rig_modifier(one) and one.object is not None), None)
-    return rig if rig is not None and _is_generated_for(rig, obj) else None
-
-
-def _is_generated_for(rig: Any, obj: bpy.types.Object) -> bool:
-    return any(one.target == obj for one in rig.constraints if one.type == _FOLLOW_CONSTRAINT)
+    return rig if rig is not None and obj in _followed_objects(rig) else None
 
 
 def _root_of(rig: Any) -> Any:
@@ -382,9 +386,6 @@ def remove_orphaned_bones(obj: bpy.types.Object) -> None:
 
 def is_bake_shared(obj: bpy.types.Object, rig: Any, mark: str) -> bool:
     """Return whether another object, such as a duplicate, follows the same new bones."""
-    for other in bpy.data.objects:
-        if other != obj and other.type == "MESH" and other.data != obj.data and rig_of(other) == rig:
-            record = read_record(other.data)
-            if record is not None and record.mark == mark:
-                return True
-    return False
+    others = [one for one in bpy.data.objects if one.type == "MESH" and one.data != obj.data and rig_of(one) == rig]
+    records = (read_record(one.data) for one in others)
+    return any(record is not None and record.mark == mark for record in records)

@@ -16,7 +16,8 @@ import bpy
 from ..blender.animation import channelbags
 from ..blender.bone_bakes import record_mark, rig_of
 from ..blender.dampsim_names import bake_modifier, modifier_of_path
-from .bake_tracks import bake_strips, has_audible_strip
+from .bake_tracks import KEYFRAME_SETTINGS, bake_strips, has_audible_strip
+from .target import apply_settings, read_settings_of
 
 # Settings of a cache modifier that belong to the user and not to the bake.
 _USER_SETTINGS = (
@@ -25,15 +26,12 @@ _USER_SETTINGS = (
 )
 
 
-_KEYFRAME_SETTINGS = ("interpolation", "easing", "handle_left_type", "handle_right_type", "handle_left", "handle_right")
-
-
 @dataclass(frozen=True)
 class KeptInfluence:
-    """Influence of a bake. value: without keyframes.  keyframes: settings of each keyframe by name."""
+    """Influence of a bake. value: without keyframes.  keyframes: settings of each keyframe."""
 
     value: float
-    keyframes: list[dict[str, Any]]
+    keyframes: list[list[tuple[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -51,9 +49,9 @@ class _Channel:
 
 def _factor_curve(obj: bpy.types.Object) -> bpy.types.FCurve | None:
     modifier = bake_modifier(obj)
-    if modifier is None:
+    if modifier is None or modifier.type != "MESH_CACHE":
         return None
-    path = modifier.path_from_id("factor") if modifier.type == "MESH_CACHE" else ""
+    path = modifier.path_from_id("factor")
     return next((c for bag in channelbags(obj) for c in bag.fcurves if c.data_path == path), None)
 
 
@@ -73,10 +71,8 @@ def animated_owners(obj: bpy.types.Object) -> list[tuple[Any, str]]:
 
 def _strip_channels(obj: bpy.types.Object) -> list[_Channel]:
     strips = [one for owner, mark in animated_owners(obj) for one in bake_strips(owner.animation_data, mark)]
-    return [
-        _Channel(one, "influence", one.fcurves.find("influence") if one.use_animated_influence else None)
-        for one in strips
-    ]
+    curves = [one.fcurves.find("influence") if one.use_animated_influence else None for one in strips]
+    return [_Channel(one, "influence", curve) for one, curve in zip(strips, curves, strict=True)]
 
 
 def _channels(obj: bpy.types.Object) -> list[_Channel]:
@@ -125,9 +121,7 @@ def influence_at(obj: bpy.types.Object, frame: float) -> float | None:
     one = channels[0]
     if one.curve is not None and one.keyframes:
         return float(min(max(one.curve.evaluate(frame), 0.0), 1.0))
-    if one.name == "influence" and not one.owner.use_animated_influence:
-        return 1.0
-    return float(getattr(one.owner, one.name))
+    return float(getattr(one.owner, one.name)) if _is_used(one) else 1.0
 
 
 def set_influence(obj: bpy.types.Object, value: float, frame: float) -> bool:
@@ -215,7 +209,7 @@ def influence_values(obj: bpy.types.Object, frames: Iterable[float]) -> tuple[fl
 
 def _enable(one: _Channel) -> None:
     """Switch on the influence of a strip. Blender animates it by one keyframe; without any, its value applies."""
-    if one.name == "influence" and not one.owner.use_animated_influence:
+    if not _is_used(one):
         one.owner.use_animated_influence = True
         for curve in one.owner.fcurves:
             if curve.data_path == "influence" and len(curve.keyframe_points) == 1:
@@ -241,11 +235,9 @@ def keep_user_settings(obj: bpy.types.Object) -> Iterator[None]:
     Then the new modifier receives the user's settings and speed.
     """
     modifier = bake_modifier(obj)
-    kept: dict[str, Any] = {}
-    speed = 1.0
-    if modifier is not None:
-        speed = modifier.frame_scale if modifier.type == "MESH_CACHE" and modifier.play_mode == "SCENE" else 1.0
-        kept = {name: getattr(modifier, name) for name in _USER_SETTINGS if hasattr(modifier, name)}
+    kept, speed = read_settings_of(modifier, _USER_SETTINGS), 1.0
+    if modifier is not None and modifier.type == "MESH_CACHE" and modifier.play_mode == "SCENE":
+        speed = modifier.frame_scale
     curve = _factor_curve(obj)
     is_muted = curve is not None and curve.mute
     if curve is not None:
@@ -254,9 +246,7 @@ def keep_user_settings(obj: bpy.types.Object) -> Iterator[None]:
         yield
     finally:
         modifier = bake_modifier(obj)
-        for name, value in kept.items():
-            if modifier is not None and hasattr(modifier, name):
-                setattr(modifier, name, value)
+        apply_settings(modifier, [(name, value) for name, value in kept if hasattr(modifier, name)])
         if modifier is not None and modifier.type == "MESH_CACHE" and speed != 1.0:
             # It plays the sample (scale * frame - start).
             modifier.frame_scale, modifier.frame_start = speed, speed * modifier.frame_start
@@ -273,14 +263,7 @@ def read_influence(obj: bpy.types.Object) -> KeptInfluence | None:
     if source is None:
         return None if obj.dampsim.baked else KeptInfluence(float(obj.dampsim.unbaked_influence), [])
     keyframes = source.curve.keyframe_points if source.curve is not None else ()
-    return KeptInfluence(
-        influence_at(obj, 0.0) or 0.0,
-        [{name: _plain(getattr(key, name)) for name in ("co", *_KEYFRAME_SETTINGS)} for key in keyframes],
-    )
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, str) else tuple(value)
+    return KeptInfluence(influence_at(obj, 0.0) or 0.0, [read_settings_of(one, KEYFRAME_SETTINGS) for one in keyframes])
 
 
 def write_influence(obj: bpy.types.Object, kept: KeptInfluence | None) -> None:
@@ -290,11 +273,10 @@ def write_influence(obj: bpy.types.Object, kept: KeptInfluence | None) -> None:
     if not kept.keyframes:
         set_influence(obj, kept.value, 0.0)
         return
-    key_influence(obj, [key["co"] for key in kept.keyframes])
-    for curve in [channel.curve for channel in _channels(obj) if channel.curve is not None]:
+    key_influence(obj, [dict(key)["co"] for key in kept.keyframes])
+    for curve in keyed_curves(obj):
         for key, settings in zip(curve.keyframe_points, kept.keyframes, strict=True):
-            for name in _KEYFRAME_SETTINGS:
-                setattr(key, name, settings[name])
+            apply_settings(key, settings)
         curve.update()
 
 

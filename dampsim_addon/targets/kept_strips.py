@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import bpy
 
-from .bake_tracks import (
-    Curve,
-    bake_strips,
-    base_values,
-    fill_base_track,
-    remove_bake_animation,
-    remove_unused_action,
-)
+from .bake_tracks import Curve, bake_strips, base_values, fill_base_track, remove_bake_animation, remove_unused_action
 from .target import apply_settings, read_settings_of
 
 # Settings of strips that return with a kept bake.
@@ -25,22 +17,6 @@ _STRIP_SETTINGS = (
 )
 
 
-@dataclass
-class _KeptAction:
-    """Action of a bake. action: it.  copy: its previous contents.  name: its name."""
-
-    action: bpy.types.Action
-    copy: bpy.types.Action
-    name: str
-
-    def restore(self) -> bpy.types.Action:
-        """Return the action with its previous contents. Everything that used it uses the copy."""
-        self.action.user_remap(self.copy)
-        bpy.data.actions.remove(self.action)
-        self.copy.name = self.name
-        return self.copy
-
-
 class KeptStrips:
     """Strips of a bake with the contents of their actions. Strips stay in place while a bake replaces their actions.
 
@@ -49,15 +25,15 @@ class KeptStrips:
 
     def __init__(self, owner: Any, mark: str = "") -> None:
         self._mark = mark
-        self._actions: list[_KeptAction] = []
+        # Each with a copy of its previous contents, and its name.
+        self._actions: list[tuple[bpy.types.Action, bpy.types.Action, str]] = []
         # Number of the action, slot, and settings.
         self._strips: list[tuple[int, str, list[tuple[str, Any]]]] = []
         self._base: dict[Curve, float] = base_values(owner, mark) if owner is not None else {}
         for strip in bake_strips(owner.animation_data if owner is not None else None, mark):
-            action = strip.action
-            actions = [one.action for one in self._actions]
+            action, actions = strip.action, [one for one, _, _ in self._actions]
             if action not in actions:
-                self._actions.append(_KeptAction(action, action.copy(), action.name))
+                self._actions.append((action, action.copy(), action.name))
                 actions.append(action)
             slot = strip.action_slot.identifier if strip.action_slot is not None else ""
             self._strips.append((actions.index(action), slot, read_settings_of(strip, _STRIP_SETTINGS)))
@@ -67,7 +43,12 @@ class KeptStrips:
         if not self._strips:
             remove_bake_animation(owner, self._mark)
             return
-        actions = [one.restore() for one in self._actions]
+        for action, copy, action_name in self._actions:
+            # Everything that used it uses the copy.
+            action.user_remap(copy)
+            bpy.data.actions.remove(action)
+            copy.name = action_name
+        actions = [copy for _, copy, _ in self._actions]
         self._actions = []
         strips = bake_strips(owner.animation_data, self._mark)
         for (number, slot, settings), strip in zip(self._strips, strips, strict=True):
@@ -82,4 +63,4 @@ class KeptStrips:
     def discard(self) -> None:
         """Free the copies of the actions."""
         while self._actions:
-            bpy.data.actions.remove(self._actions.pop().copy)
+            bpy.data.actions.remove(self._actions.pop()[1])

@@ -16,7 +16,7 @@ from ..blender.dampsim_names import BASIS, PROBE
 from ..blender.dependencies import is_local
 from ..blender.modifiers import deform_stack, is_deforming, sampled_modifiers
 from ..blender.movers import referenced_objects
-from ..blender.sampler import Sampler
+from ..blender.sampler import Sampler, read_array
 from ..blender.vertex_groups import read_weights
 from .target import MotionCheck, WorldShapes
 
@@ -222,9 +222,7 @@ def _probing_key(obj: bpy.types.Object) -> Iterator[_ModifierProbe]:
 
 def key_vertices(key: bpy.types.ShapeKey) -> Array:
     """Return the vertices (v, 3) of a shape key."""
-    flat = np.empty(3 * len(key.points), dtype=np.float32)
-    key.points.foreach_get("co", flat)
-    return flat.reshape(-1, 3).astype(float)
+    return read_array(key.points, "co", np.float32, 3).astype(float)
 
 
 def set_key_vertices(key: bpy.types.ShapeKey, shape: Array) -> None:

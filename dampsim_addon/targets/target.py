@@ -108,9 +108,9 @@ class KeptBake(abc.ABC):
 
 
 def read_settings_of(owner: Any, names: Iterable[str]) -> list[tuple[str, Any]]:
-    """Return the values of those properties that an owner has, by name."""
+    """Return the values of those properties that an owner has, by name; vectors as tuples."""
     found = [(name, getattr(owner, name)) for name in names if hasattr(owner, name)]
-    return [(name, tuple(value) if hasattr(value, "foreach_get") else value) for name, value in found]
+    return [(name, value if isinstance(value, (int, float, str, set)) else tuple(value)) for name, value in found]
 
 
 def apply_settings(owner: Any, settings: Iterable[tuple[str, Any]]) -> None:
