@@ -111,7 +111,7 @@ def _played_values(block: bpy.types.ID, path: str, index: int, frames: Sequence[
     found = np.full(len(frames), default)
     for track in tracks:
         strips = list(track.strips)
-        if not all(map(_is_plain, strips)):
+        if any(one.type != "CLIP" or one.use_animated_time or len(one.modifiers) for one in strips):
             return None
         for k, frame in enumerate(frames):
             strip, time = _playing_strip(strips, frame)
@@ -128,10 +128,6 @@ def _played_values(block: bpy.types.ID, path: str, index: int, frames: Sequence[
             if not (tracks and is_outside):
                 found[k] = _blend(mode, found[k], curve.evaluate(frame), influence, default)
     return found
-
-
-def _is_plain(strip: Any) -> bool:
-    return strip.type == "CLIP" and not strip.use_animated_time and not len(strip.modifiers)
 
 
 def _find_curve(owner: Any, path: str, index: int) -> bpy.types.FCurve | None:

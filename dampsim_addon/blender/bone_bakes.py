@@ -16,7 +16,7 @@ import bpy
 import numpy as np
 
 from .animation import all_strips
-from .dampsim_names import bake_mark, is_base_action, is_rig_modifier
+from .dampsim_names import bake_mark, is_rig_modifier, plays_bake
 
 # Custom property of the mesh.
 _RECORD = "dampsim_bones"
@@ -288,7 +288,7 @@ def mute_bone_poses(obj: bpy.types.Object) -> list[str]:
     bones = animated_bones(rig, mark)
     if not bones:
         return []
-    strips = [strip for strip in _marked_strips(rig, mark) if not strip.mute]
+    strips = [one for one in all_strips(rig.animation_data) if plays_bake(one, mark) and not one.mute]
     for strip in strips:
         strip.mute = True
     # Channels without other keyframes would keep their last values.
@@ -304,12 +304,7 @@ def unmute_bone_poses(obj: bpy.types.Object, names: Sequence[str]) -> None:
     rig = rig_of(obj) if mark else None
     if rig is None:
         return
-    for strip in _marked_strips(rig, mark):
-        if strip.name in names:
+    for strip in all_strips(rig.animation_data):
+        if plays_bake(strip, mark) and strip.name in names:
             strip.mute = False
     rig.update_tag(refresh={"TIME"})
-
-
-def _marked_strips(rig: Any, mark: str) -> list[Any]:
-    strips = [strip for strip in all_strips(rig.animation_data) if strip.action is not None]
-    return [strip for strip in strips if bake_mark(strip.action) == mark and not is_base_action(strip.action)]

@@ -247,6 +247,16 @@ def is_base_action(action: bpy.types.Action) -> bool:
     return bool(action.get(_BAKE_TAG) == _BASE)
 
 
+def plays_bake(strip: Any, mark: str, is_base: bool = False) -> bool:
+    """Return whether an NLA strip plays the action of a bake, or that of its base track. mark: see bake_mark()."""
+    return strip.action is not None and has_bake(strip.action, mark) and is_base_action(strip.action) == is_base
+
+
+def has_bake(action: bpy.types.Action, mark: str) -> bool:
+    """Return whether the bake with a mark made an action."""
+    return is_tagged_action(action) and bake_mark(action) == mark
+
+
 def record_curves(action: bpy.types.Action, paths: Iterable[str]) -> None:
     """Record the data paths of the F-curves that a bake made in a tagged action."""
     action[_CURVES_TAG] = "\n".join(paths)

@@ -32,31 +32,25 @@ class ModifierEffect(Enum):
     NONE = "none"
 
 
-MODIFIER_EFFECTS = {
-    **dict.fromkeys(
-        (
-            "ARMATURE", "CAST", "CORRECTIVE_SMOOTH", "CURVE", "DISPLACE", "HOOK", "LAPLACIANDEFORM", "LAPLACIANSMOOTH",
-            "LATTICE", "MESH_CACHE", "MESH_DEFORM", "MESH_SEQUENCE_CACHE", "SHRINKWRAP", "SIMPLE_DEFORM", "SMOOTH",
-            "SURFACE_DEFORM", "VERTEX_WEIGHT_EDIT", "VERTEX_WEIGHT_MIX", "VERTEX_WEIGHT_PROXIMITY", "VOLUME_DISPLACE",
-            "WARP", "WAVE",
-        ),
-        ModifierEffect.MOVES,
+_TYPES: dict[ModifierEffect, tuple[str, ...]] = {
+    ModifierEffect.MOVES: (
+        "ARMATURE", "CAST", "CORRECTIVE_SMOOTH", "CURVE", "DISPLACE", "HOOK", "LAPLACIANDEFORM", "LAPLACIANSMOOTH",
+        "LATTICE", "MESH_CACHE", "MESH_DEFORM", "MESH_SEQUENCE_CACHE", "SHRINKWRAP", "SIMPLE_DEFORM", "SMOOTH",
+        "SURFACE_DEFORM", "VERTEX_WEIGHT_EDIT", "VERTEX_WEIGHT_MIX", "VERTEX_WEIGHT_PROXIMITY", "VOLUME_DISPLACE",
+        "WARP", "WAVE",
     ),
-    **dict.fromkeys(
-        ("DATA_TRANSFER", "NORMAL_EDIT", "TRIANGULATE", "UV_PROJECT", "UV_WARP", "WEIGHTED_NORMAL"),
-        ModifierEffect.PREPARES,
+    ModifierEffect.PREPARES: (
+        "DATA_TRANSFER", "NORMAL_EDIT", "TRIANGULATE", "UV_PROJECT", "UV_WARP", "WEIGHTED_NORMAL",
     ),
-    **dict.fromkeys(
-        (
-            "ARRAY", "BEVEL", "BOOLEAN", "BUILD", "DECIMATE", "EDGE_SPLIT", "EXPLODE", "MASK", "MESH_TO_VOLUME",
-            "MIRROR", "MULTIRES", "NODES", "OCEAN", "PARTICLE_INSTANCE", "REMESH", "SCREW", "SKIN", "SOLIDIFY",
-            "SUBSURF", "VOLUME_TO_MESH", "WELD", "WIREFRAME",
-        ),
-        ModifierEffect.GENERATES,
+    ModifierEffect.GENERATES: (
+        "ARRAY", "BEVEL", "BOOLEAN", "BUILD", "DECIMATE", "EDGE_SPLIT", "EXPLODE", "MASK", "MESH_TO_VOLUME", "MIRROR",
+        "MULTIRES", "NODES", "OCEAN", "PARTICLE_INSTANCE", "REMESH", "SCREW", "SKIN", "SOLIDIFY", "SUBSURF",
+        "VOLUME_TO_MESH", "WELD", "WIREFRAME",
     ),
-    **dict.fromkeys(("CLOTH", "DYNAMIC_PAINT", "FLUID", "SOFT_BODY"), ModifierEffect.SIMULATES),
-    **dict.fromkeys(("COLLISION", "PARTICLE_SYSTEM", "SURFACE"), ModifierEffect.NONE),
+    ModifierEffect.SIMULATES: ("CLOTH", "DYNAMIC_PAINT", "FLUID", "SOFT_BODY"),
+    ModifierEffect.NONE: ("COLLISION", "PARTICLE_SYSTEM", "SURFACE"),
 }  # fmt: skip
+MODIFIER_EFFECTS = {name: effect for effect, names in _TYPES.items() for name in names}
 # Types that change over time although nothing of them is animated.
 _TIMED_TYPES = {"BUILD", "EXPLODE", "PARTICLE_INSTANCE"}
 # Types that move vertices although nothing of them is animated.

@@ -21,7 +21,6 @@ from .dampsim_names import bake_keys, is_bake_basis, live_modifiers
 from .modifiers import (
     can_change_topology,
     deform_stack,
-    has_deform_modifier,
     is_deforming,
     sampled_modifiers,
     simulated_topology_modifiers,
@@ -214,11 +213,6 @@ class Sampler:
         unmute_bone_poses(self.obj, self._pose_strips)
         self._pose_strips.clear()
 
-    @property
-    def has_deform_modifier(self) -> bool:
-        """True if a modifier moves the vertices after the shape keys."""
-        return has_deform_modifier(self.obj)
-
     def set_frame(self, frame: float) -> None:
         """Set the scene to a frame, which may be fractional."""
         whole = math.floor(frame)
@@ -309,7 +303,7 @@ class GroupSampler:
         with ExitStack() as entered:
             for member in self.members:
                 entered.enter_context(member)
-            entered.callback(_show_live_modifiers, _hide_live_modifiers())
+            entered.enter_context(_hidden_live_modifiers())
             self._exit_stack = entered.pop_all()
         return self
 
@@ -358,24 +352,21 @@ class GroupSampler:
         self._current_frame = None
 
 
-def _hide_live_modifiers() -> set[int]:
-    """Hide all Live modifiers and return the session uids of their objects.
-
-    Objects that follow a mesh with a Live modifier would otherwise follow a constant frame.
-    """
-    found = set[int]()
+@contextmanager
+def _hidden_live_modifiers() -> Iterator[None]:
+    """Hide all Live modifiers: objects that follow a mesh with one would otherwise follow a constant frame."""
+    hidden = set[int]()
     for obj in bpy.data.objects:
         for modifier in live_modifiers(obj):
             if modifier.show_viewport:
                 modifier.show_viewport = False
-                found.add(obj.session_uid)
-    return found
-
-
-def _show_live_modifiers(hidden: set[int]) -> None:
-    for obj in bpy.data.objects if hidden else ():
-        for modifier in live_modifiers(obj) if obj.session_uid in hidden else ():
-            modifier.show_viewport = True
+                hidden.add(obj.session_uid)
+    try:
+        yield
+    finally:
+        for obj in bpy.data.objects if hidden else ():
+            for modifier in live_modifiers(obj) if obj.session_uid in hidden else ():
+                modifier.show_viewport = True
 
 
 def frame_rate(scene: bpy.types.Scene) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import bpy
 
 from ...core import SceneError
@@ -16,10 +14,10 @@ from .target import Cost, Shot
 
 
 class AbsoluteKeys(keys.KeyTarget):
-    name: ClassVar[str] = "ABSOLUTE_KEYS"
-    number: ClassVar[int] = 2
-    label: ClassVar[str] = "Absolute Keys"
-    description: ClassVar[str] = "Create absolute shape keys, played by Evaluation Time. Fast; not for glTF and FBX"
+    name = "ABSOLUTE_KEYS"
+    number = 2
+    label = "Absolute Keys"
+    description = "Create absolute shape keys, played by Evaluation Time. Fast; not for glTF and FBX"
 
     @classmethod
     def check(cls, obj: bpy.types.Object) -> None:

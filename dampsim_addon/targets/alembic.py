@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Generator
 from pathlib import Path
-from typing import ClassVar
 
 import bpy
 
@@ -27,11 +26,11 @@ _LEFT_OUT = (
 
 
 class Alembic(cache_file.FileTarget):
-    name: ClassVar[str] = "ALEMBIC"
-    number: ClassVar[int] = 5
-    label: ClassVar[str] = "Alembic"
-    description: ClassVar[str] = "Write an Alembic file, played by a Mesh Sequence Cache modifier at this frame rate"
-    file: ClassVar[str] = "bake.abc"
+    name = "ALEMBIC"
+    number = 5
+    label = "Alembic"
+    description = "Write an Alembic file, played by a Mesh Sequence Cache modifier at this frame rate"
+    file = "bake.abc"
 
     @classmethod
     def check(cls, obj: bpy.types.Object) -> None:

@@ -21,10 +21,9 @@ from ..blender.dampsim_names import (
     BAKE_TRACK,
     BASE_TRACK,
     PREFIX,
-    bake_mark,
-    is_base_action,
+    has_bake,
     is_dampsim_fcurve,
-    is_tagged_action,
+    plays_bake,
     record_curves,
     tag_action,
     untag_action,
@@ -48,7 +47,7 @@ def bake_strips(data: bpy.types.AnimData | None, mark: str = "") -> list[Any]:
 
     mark: of the bake, where several objects bake to the same datablock.
     """
-    return [strip for strip in all_strips(data) if _plays(strip, False, mark)]
+    return [strip for strip in all_strips(data) if plays_bake(strip, mark)]
 
 
 def has_audible_strip(data: bpy.types.AnimData | None, mark: str = "") -> bool:
@@ -56,7 +55,7 @@ def has_audible_strip(data: bpy.types.AnimData | None, mark: str = "") -> bool:
     if data is None or not data.use_nla:
         return False
     tracks = [track for track in data.nla_tracks if track.is_solo] or [t for t in data.nla_tracks if not t.mute]
-    return any(_plays(strip, False, mark) for track in tracks for strip in _audible_strips(track))
+    return any(plays_bake(strip, mark) for track in tracks for strip in _audible_strips(track))
 
 
 def _audible_strips(parent: Any) -> Iterator[Any]:
@@ -67,20 +66,12 @@ def _audible_strips(parent: Any) -> Iterator[Any]:
             yield from _audible_strips(strip)
 
 
-def _plays(strip: Any, is_base: bool, mark: str) -> bool:
-    return strip.action is not None and _is_own(strip.action, mark) and is_base_action(strip.action) == is_base
-
-
-def _is_own(action: bpy.types.Action, mark: str) -> bool:
-    return is_tagged_action(action) and bake_mark(action) == mark
-
-
 def has_base_track(data: bpy.types.AnimData | None, mark: str = "") -> bool:
     """Return whether an audible base track lies beneath all strips of the bake. mark: see bake_strips()."""
     tracks = list(data.nla_tracks) if data is not None else []
-    lowest = next((k for k, track in enumerate(tracks) if any(_plays(s, False, mark) for s in strips_within(track))), 0)
+    lowest = next((k for k, track in enumerate(tracks) if any(plays_bake(s, mark) for s in strips_within(track))), 0)
     return any(
-        _plays(strip, True, mark) and not track.mute and not strip.mute
+        plays_bake(strip, mark, is_base=True) and not track.mute and not strip.mute
         for track in tracks[:lowest]
         for strip in strips_within(track)
     )
@@ -156,7 +147,7 @@ def fill_base_track(owner: Any, name: str, base: Mapping[Curve, float], mark: st
 
 def base_values(owner: Any, mark: str = "") -> dict[Curve, float]:
     """Return the values of the base track; without one, those in which the bake has no effect."""
-    strips = [strip for strip in all_strips(owner.animation_data) if _plays(strip, True, mark)]
+    strips = [strip for strip in all_strips(owner.animation_data) if plays_bake(strip, mark, is_base=True)]
     if not strips:
         bags = [bag for strip in bake_strips(owner.animation_data, mark)[:1] for bag in _bags_of(strip.action)]
         return neutral_values((one.data_path, one.array_index) for bag in bags for one in _baked_curves(bag))
@@ -269,8 +260,8 @@ def _empty_base_track(data: bpy.types.AnimData, mark: str) -> bpy.types.NlaTrack
     found = None
     is_beneath = True
     for track in list(data.nla_tracks):
-        is_beneath &= not any(_plays(strip, False, mark) for strip in strips_within(track))
-        base_strips = [strip for strip in track.strips if _plays(strip, True, mark)]
+        is_beneath &= not any(plays_bake(strip, mark) for strip in strips_within(track))
+        base_strips = [strip for strip in track.strips if plays_bake(strip, mark, is_base=True)]
         for strip in base_strips:
             action = strip.action
             track.strips.remove(strip)
@@ -297,7 +288,7 @@ def _fill_base(
 def _new_track_beneath(data: bpy.types.AnimData, mark: str) -> bpy.types.NlaTrack:
     """Return a new, empty track directly beneath the lowest strip of the bake."""
     tracks = list(data.nla_tracks)
-    lowest = next(k for k, track in enumerate(tracks) if any(_plays(s, False, mark) for s in strips_within(track)))
+    lowest = next(k for k, track in enumerate(tracks) if any(plays_bake(s, mark) for s in strips_within(track)))
     if lowest:
         return data.nla_tracks.new(prev=tracks[lowest - 1])
     # Blender cannot insert a track at the bottom, so the contents of the lowest one move up.
@@ -386,7 +377,7 @@ def remove_bake_animation(owner: Any, mark: str = "") -> None:
     data.use_tweak_mode = False
     for track in list(data.nla_tracks):
         actions = {strip.action for strip in strips_within(track) if strip.action is not None}
-        ours = {action for action in actions if _is_own(action, mark)}
+        ours = {action for action in actions if has_bake(action, mark)}
         if ours and actions == ours:
             data.nla_tracks.remove(track)
         else:
@@ -395,7 +386,7 @@ def remove_bake_animation(owner: Any, mark: str = "") -> None:
         for action in ours:
             remove_unused_action(action)
     action = data.action
-    if action is not None and _is_own(action, mark):
+    if action is not None and has_bake(action, mark):
         if all(len(bag.fcurves) == len(_baked_curves(bag)) for bag in _bags_of(action)):
             data.action = None
             remove_unused_action(action)

@@ -158,7 +158,7 @@ def provide_rig(obj: bpy.types.Object, root: str, size: float, mark: str) -> Any
         # Solid bones would hide the mesh.
         data.display_type = "WIRE"
         add_cache_modifier(obj, RIG_MODIFIER, "ARMATURE", is_first=True).object = rig
-    modifier = next(one for one in obj.modifiers if one.type == "ARMATURE" and one.object == rig)
+    modifier = _armature_of(obj, rig)
     modifier.show_viewport = modifier.show_render = True
     if root not in obj.vertex_groups:
         index = obj.vertex_groups.active_index
@@ -237,18 +237,10 @@ def orphaned_rigs(scene: bpy.types.Scene, rigs: Iterable[Any]) -> list[Any]:
     No mesh follows them, and the user has not parented anything to them.
     rigs: all generated rigs. The file is searched only for the objects of rigs that no object follows any more.
     """
-    found = [one for one in rigs if not _is_followed(one) and scene in one.users_scene and is_local(one, one.data)]
+    free = [rig for rig in rigs if not any(_armature_of(obj, rig) for obj in _followed_objects(rig))]
+    found = [rig for rig in free if scene in rig.users_scene and is_local(rig, rig.data)]
     deforming = _deforming_rigs() if found else set()
     return [rig for rig in found if rig not in deforming and not rig.children]
-
-
-def _is_followed(rig: Any) -> bool:
-    """Return whether the object of a generated rig still follows it."""
-    return any(
-        modifier.type == "ARMATURE" and modifier.object == rig
-        for one in _followed_objects(rig)
-        for modifier in one.modifiers
-    )
 
 
 def _followed_objects(rig: Any) -> list[Any]:
@@ -299,6 +291,11 @@ def _followed_rig(obj: bpy.types.Object) -> Any:
     """Return the generated rig of an object; None for that of another one of which this is a duplicate."""
     rig = next((one.object for one in obj.modifiers if is_rig_modifier(one) and one.object is not None), None)
     return rig if rig is not None and obj in _followed_objects(rig) else None
+
+
+def _armature_of(obj: bpy.types.Object, rig: Any) -> Any:
+    """Return the Armature modifier by which an object follows a rig, or None."""
+    return next((one for one in obj.modifiers if one.type == "ARMATURE" and one.object == rig), None)
 
 
 def _root_of(rig: Any) -> Any:

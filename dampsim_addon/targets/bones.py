@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import bpy
 import numpy as np
@@ -109,16 +109,16 @@ class FittedBones:
 
 
 class Bones(Target):
-    name: ClassVar[str] = "BONES"
-    number: ClassVar[int] = 6
-    label: ClassVar[str] = "Bones"
-    description: ClassVar[str] = (
+    name = "BONES"
+    number = 6
+    label = "Bones"
+    description = (
         "Add rigid child bones to the bones that deform the mesh, and change its weights. For game engines, through "
         "glTF or FBX"
     )
-    storage: ClassVar[Storage] = Storage.BONES
-    exact: ClassVar[bool] = False
-    can_export_to_gltf: ClassVar[bool] = True
+    storage = Storage.BONES
+    exact = False
+    can_export_to_gltf = True
 
     @classmethod
     def check(cls, obj: bpy.types.Object) -> None:

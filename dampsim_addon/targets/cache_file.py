@@ -264,7 +264,7 @@ class FileTarget(Target):
     recognised.
     """
 
-    storage: ClassVar[Storage] = Storage.FILE
+    storage = Storage.FILE
     file: ClassVar[str]
 
     @classmethod
@@ -322,7 +322,7 @@ class MeshCacheTarget(FileTarget):
     form: cache format of the modifier.  floats: numpy dtype of the vertices in the file.
     """
 
-    modifier_type: ClassVar[str] = "MESH_CACHE"
+    modifier_type = "MESH_CACHE"
     form: ClassVar[str]
     floats: ClassVar[str]
 

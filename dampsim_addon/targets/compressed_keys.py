@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -21,15 +20,15 @@ _LIMITED_KEYS_FACTOR = 2.0
 
 
 class CompressedKeys(keys.KeyTarget):
-    name: ClassVar[str] = "SHAPE_KEYS"
-    number: ClassVar[int] = 0
-    label: ClassVar[str] = "Compressed Keys"
-    description: ClassVar[str] = (
+    name = "SHAPE_KEYS"
+    number = 0
+    label = "Compressed Keys"
+    description = (
         "Create as few shape keys as the largest error below allows. Small; exports to glTF and FBX; "
         "needs no other file"
     )
-    exact: ClassVar[bool] = False
-    can_export_to_gltf: ClassVar[bool] = True
+    exact = False
+    can_export_to_gltf = True
 
     @classmethod
     def compress(cls, shot: Shot, collected: SinglePrecisionArray) -> Generator[None, None, CompressedMotion]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, ClassVar
+from typing import Any
 
 import bpy
 import numpy as np
@@ -80,10 +80,10 @@ class FittedChain:
 
 
 class ExistingBones(Bones):
-    name: ClassVar[str] = "EXISTING_BONES"
-    number: ClassVar[int] = 7
-    label: ClassVar[str] = "Existing Bones"
-    description: ClassVar[str] = (
+    name = "EXISTING_BONES"
+    number = 7
+    label = "Existing Bones"
+    description = (
         "Animate chosen bones of the rig so that they follow the simulated mesh, and keep its weights. For chains such "
         "as tails and ears; flesh needs new bones"
     )
@@ -164,7 +164,8 @@ class ExistingBones(Bones):
             # The object of this bake was deleted. check() refuses bones of an existing one.
             restore_poses(rig, stale)
             remove_bake_animation(rig, stale)
-        keyed = {curve.data_path for curve in _user_curves(rig)}
+        user_bags = [bag for bag in channelbags(rig) if not is_tagged_action(bag.id_data)]
+        keyed = {curve.data_path for bag in user_bags for curve in bag.fcurves}
         curves: dict[Curve, list[tuple[float, float]]] = {}
         base: dict[Curve, float] = {}
         for k, bone in enumerate(bones):
@@ -229,13 +230,6 @@ def _names(obj: bpy.types.Object, bone: bpy.types.PoseBone) -> list[str]:
 def _property_names(bone: bpy.types.PoseBone, channels: ChainChannels) -> list[str]:
     rotation = "rotation_quaternion" if bone.rotation_mode == "QUATERNION" else "rotation_euler"
     return [rotation, *(["location"] if channels.value > 3 else []), *(["scale"] if channels.value > 6 else [])]
-
-
-def _user_curves(rig: Any) -> Iterator[bpy.types.FCurve]:
-    """Iterate over the F-curves of a rig that no bake wrote."""
-    for bag in channelbags(rig):
-        if not is_tagged_action(bag.id_data):
-            yield from bag.fcurves
 
 
 def _nearest(bones: Any, names: list[str]) -> int:

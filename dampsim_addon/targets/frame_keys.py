@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from ...core.base.arrays import SinglePrecisionArray
 from ..blender.dampsim_names import frame_name
 from . import keys
@@ -12,11 +10,11 @@ from .target import Cost, Shot
 
 
 class FrameKeys(keys.KeyTarget):
-    name: ClassVar[str] = "FRAME_KEYS"
-    number: ClassVar[int] = 1
-    label: ClassVar[str] = "Key per Frame"
-    description: ClassVar[str] = "Create a shape key for each frame. Exact but large; exports to glTF and FBX"
-    can_export_to_gltf: ClassVar[bool] = True
+    name = "FRAME_KEYS"
+    number = 1
+    label = "Key per Frame"
+    description = "Create a shape key for each frame. Exact but large; exports to glTF and FBX"
+    can_export_to_gltf = True
 
     @classmethod
     def write(cls, shot: Shot, compressed: SinglePrecisionArray) -> Cost:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import bpy
 import numpy as np
@@ -244,7 +244,7 @@ class KeptKeys(KeptBake):
 class KeyTarget(Target):
     """Target that creates shape keys. A subclass defines name, number, label, description and write()."""
 
-    storage: ClassVar[Storage] = Storage.KEYS
+    storage = Storage.KEYS
 
     @classmethod
     def check(cls, obj: bpy.types.Object) -> None:

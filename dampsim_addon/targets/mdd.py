@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from ..blender.mesh_cache import mdd_header
 from ..blender.sampler import frame_rate
 from .cache_file import MeshCacheTarget
@@ -11,15 +9,13 @@ from .target import Shot
 
 
 class Mdd(MeshCacheTarget):
-    name: ClassVar[str] = "MDD"
-    number: ClassVar[int] = 4
-    label: ClassVar[str] = "MDD Cache"
-    description: ClassVar[str] = (
-        "Write an MDD file (LightWave and others), played by a Mesh Cache modifier at this frame rate"
-    )
-    file: ClassVar[str] = "bake.mdd"
-    form: ClassVar[str] = "MDD"
-    floats: ClassVar[str] = ">f4"
+    name = "MDD"
+    number = 4
+    label = "MDD Cache"
+    description = "Write an MDD file (LightWave and others), played by a Mesh Cache modifier at this frame rate"
+    file = "bake.mdd"
+    form = "MDD"
+    floats = ">f4"
 
     @classmethod
     def header(cls, shot: Shot) -> bytes:

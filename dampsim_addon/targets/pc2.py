@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from ..blender.mesh_cache import pc2_header
 from .cache_file import MeshCacheTarget
 from .target import Shot
 
 
 class PointCache(MeshCacheTarget):
-    name: ClassVar[str] = "POINT_CACHE"
-    number: ClassVar[int] = 3
-    label: ClassVar[str] = "PC2 Cache"
-    description: ClassVar[str] = (
-        "Write a PC2 file, played by a Mesh Cache modifier. Fast; does not change the mesh data"
-    )
-    file: ClassVar[str] = "bake.pc2"
-    form: ClassVar[str] = "PC2"
-    floats: ClassVar[str] = "<f4"
+    name = "POINT_CACHE"
+    number = 3
+    label = "PC2 Cache"
+    description = "Write a PC2 file, played by a Mesh Cache modifier. Fast; does not change the mesh data"
+    file = "bake.pc2"
+    form = "PC2"
+    floats = "<f4"
 
     @classmethod
     def header(cls, shot: Shot) -> bytes:

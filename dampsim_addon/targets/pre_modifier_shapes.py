@@ -14,7 +14,7 @@ from ...core.base.arrays import Mask
 from ...core.geometry.mesh.affine import transform_points
 from ..blender.dampsim_names import BASIS, PROBE
 from ..blender.dependencies import is_local
-from ..blender.modifiers import deform_stack, is_deforming, sampled_modifiers
+from ..blender.modifiers import deform_stack, has_deform_modifier, is_deforming, sampled_modifiers
 from ..blender.movers import referenced_objects
 from ..blender.sampler import Sampler, read_array
 from ..blender.vertex_groups import read_weights
@@ -61,7 +61,7 @@ def pre_modifier_offsets(
     missed: receives the remaining error, in the unit of the object, of the frames whose shape no offset produces; the
     closest offset is used. Without it, NoShapeError is raised.
     """
-    if not sampler.has_deform_modifier:
+    if not has_deform_modifier(sampler.obj):
         for number in numbers:
             yield _goal_at(sampler, cache, number) - sampler.local_positions()
         return
@@ -82,7 +82,7 @@ def pre_modifier_positions(
     sampler: Sampler, cache: WorldShapes, numbers: list[int], before_modifiers: bool
 ) -> Generator[Array]:
     """Yield the vertices (v, 3) in object space, before the modifiers or after the deforming ones, for each frame."""
-    if not before_modifiers or not sampler.has_deform_modifier:
+    if not before_modifiers or not has_deform_modifier(sampler.obj):
         yield from (_goal_at(sampler, cache, number) for number in numbers)
         return
     for offset in pre_modifier_offsets(sampler, cache, numbers):
@@ -96,7 +96,7 @@ def positions_before_modifiers(sampler: Sampler, offset: Array) -> Array:
     """
     shape = sampler.undeformed_positions()
     # With modifiers, the probing key is still active.
-    return shape if sampler.has_deform_modifier else shape + offset
+    return shape if has_deform_modifier(sampler.obj) else shape + offset
 
 
 def _goal_at(sampler: Sampler, cache: WorldShapes, number: int) -> Array:
@@ -113,7 +113,7 @@ def check_invertible(sampler: Sampler, numbers: Sequence[int]) -> Generator[int]
     to others cannot follow. numbers: frames; the second goal is tried at the first one only.
     """
     obj, pins = sampler.obj, sampler.obj.dampsim.pin_group
-    if not sampler.has_deform_modifier:
+    if not has_deform_modifier(sampler.obj):
         return
     is_free: Mask | slice = slice(None)
     if pins in obj.vertex_groups:
@@ -147,7 +147,7 @@ class InvertibilityCheck(MotionCheck):
         self._least, self._least_frame = 1.0 - _MIN_CHANGE, 0
 
     def visit(self, number: int) -> None:
-        scale = _least_scale_of_modifiers(self.sampler) if self.sampler.has_deform_modifier else 1.0
+        scale = _least_scale_of_modifiers(self.sampler) if has_deform_modifier(self.sampler.obj) else 1.0
         if scale < self._least:
             self._least, self._least_frame = scale, number
 
