@@ -193,20 +193,20 @@ def record(name: str, make: Callable[[Path], Any], last: int, cache: Path) -> Re
     # So small a bound keeps all keyframes.
     bpy.context.object.dampsim.max_bones, bpy.context.object.dampsim.bone_bound_percent = 8, 0.001
     seen: list[RecordedMotion] = []
-    original = Bones.compress.__func__
+    original = Bones.compress
 
-    def compress(cls: type[Bones], shot: Any, collected: RecordedMotion) -> Any:
+    def compress(self: Bones, shot: Any, collected: RecordedMotion) -> Any:
         seen.append(collected)
-        fitted = yield from original(cls, shot, collected)
+        fitted = yield from original(self, shot, collected)
         errors.append(fitted.error)
         return fitted
 
     errors: list[float] = []
-    Bones.compress = classmethod(compress)  # type: ignore[assignment]
+    Bones.compress = compress  # type: ignore[method-assign]
     try:
         assert bpy.ops.dampsim.bake(which="ACTIVE", restart=True) == {"FINISHED"}
     finally:
-        Bones.compress = classmethod(original)  # type: ignore[assignment]
+        Bones.compress = original  # type: ignore[method-assign]
     obj, recorded = bpy.context.object, seen[0]
     bones, names = rig_of(obj).data.bones, recorded.bones
     ancestors = [{names.index(one.name) for one in [bones[n], *bones[n].parent_recursive] if one.name in names}

@@ -67,5 +67,5 @@ def remove_unused_cache(unused_cache: UnusedCache) -> None:
     cache = FrameCache(folder, folder.name)
     with cache.write_lock():
         for kind in TARGETS:
-            kind.remove_files(folder)
+            kind().remove_files(folder)
         cache.clear()

@@ -40,7 +40,7 @@ def clear_bake(obj: bpy.types.Object) -> None:
         with locked_cache(obj) as cache:
             _clear_scene(obj)
             for kind in TARGETS:
-                kind.remove_files(folder)
+                kind().remove_files(folder)
             if folder != cache.folder:
                 # Frames from before the object joined its group.
                 FrameCache(folder, obj.name).clear()

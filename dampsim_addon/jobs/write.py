@@ -70,7 +70,7 @@ def write_member(sampler: Sampler, simulated: SimulatedShot) -> Generator[Step, 
     return WrittenBake(shot, target, cost, error, simulated.seconds + time.monotonic() - began)
 
 
-def write_bake(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Cost, float]]:
+def write_bake(shot: Shot, kind: Target) -> Generator[Step, None, tuple[Cost, float]]:
     """Write the target of an object and the curve that follows it, and remove the files of earlier bakes.
 
     Returns the cost and the error, m. Raises SceneError if the bake does not play as simulated. If it fails or is
@@ -101,12 +101,12 @@ def write_bake(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Co
         if scale is not None and time_scale(obj) is not None:
             set_time_scale(obj, scale)
     for other in TARGETS:
-        if other is not kind:
-            other.remove_files(shot.folder)
+        if other.name != kind.name:
+            other().remove_files(shot.folder)
     return cost, error
 
 
-def _write_target(shot: Shot, kind: type[Target], collected: Any) -> Generator[Step, None, tuple[Cost, float]]:
+def _write_target(shot: Shot, kind: Target, collected: Any) -> Generator[Step, None, tuple[Cost, float]]:
     """Write the target, play it, and reduce the bound until the measured error is small enough.
 
     collected: data of kind.collect().  Returns the cost and the error, m. Raises SceneError if the error stays too
@@ -137,7 +137,7 @@ def _exact_error(shot: Shot) -> float:
     return _MAX_EXACT_ERROR * float(np.linalg.norm(np.ptp(shot.sampler.world_positions(), axis=0)))
 
 
-def _override_fix(obj: bpy.types.Object, kind: type[Target]) -> str:
+def _override_fix(obj: bpy.types.Object, kind: Target) -> str:
     """Return the fix for animation that overrides a bake, as a clause."""
     keys = obj.data.shape_keys if kind.storage is Storage.KEYS else None
     data = keys.animation_data if keys is not None else None

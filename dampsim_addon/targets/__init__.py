@@ -21,12 +21,12 @@ TARGETS: tuple[type[Target], ...] = (
 )  # fmt: skip
 
 
-def find_target(name: str) -> type[Target] | None:
+def find_target(name: str) -> Target | None:
     """Return a target by name; None if this version does not have it."""
-    return next((cls for cls in TARGETS if cls.name == name), None)
+    return next((target() for target in TARGETS if target.name == name), None)
 
 
-def get_target(name: str) -> type[Target]:
+def get_target(name: str) -> Target:
     """Return a target by name. Raises SceneError if this version does not have it."""
     found = find_target(name)
     if found is None:
@@ -54,7 +54,7 @@ class HasTarget:
 
 def clear_storage(obj: bpy.types.Object, storage: Storage) -> None:
     """Remove the bake in a storage, whichever target made it."""
-    next(cls for cls in TARGETS if cls.storage is storage).clear(obj)
+    next(target for target in TARGETS if target.storage is storage)().clear(obj)
 
 
 __all__ = [

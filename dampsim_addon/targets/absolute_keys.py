@@ -19,8 +19,7 @@ class AbsoluteKeys(keys.KeyTarget):
     label = "Absolute Keys"
     description = "Create absolute shape keys, played by Evaluation Time. Fast; not for glTF and FBX"
 
-    @classmethod
-    def check(cls, obj: bpy.types.Object) -> None:
+    def check(self, obj: bpy.types.Object) -> None:
         super().check(obj)
         shape_keys = obj.data.shape_keys
         if shape_keys is not None and len(bake_keys(shape_keys)) < len(shape_keys.key_blocks):
@@ -33,8 +32,7 @@ class AbsoluteKeys(keys.KeyTarget):
                 "bake to Key per Frame, or set Influence to 1 and remove the fade."
             )
 
-    @classmethod
-    def write(cls, shot: Shot, compressed: SinglePrecisionArray) -> Cost:
+    def write(self, shot: Shot, compressed: SinglePrecisionArray) -> Cost:
         obj = shot.sampler.obj
         basis = keys.prepare_basis(obj)
         new_keys = []

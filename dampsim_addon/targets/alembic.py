@@ -32,8 +32,7 @@ class Alembic(cache_file.FileTarget):
     description = "Write an Alembic file, played by a Mesh Sequence Cache modifier at this frame rate"
     file = "bake.abc"
 
-    @classmethod
-    def check(cls, obj: bpy.types.Object) -> None:
+    def check(self, obj: bpy.types.Object) -> None:
         super().check(obj)
         if is_blended(obj):
             raise SceneError(
@@ -45,8 +44,7 @@ class Alembic(cache_file.FileTarget):
                 f"{obj.name}: this Blender was built without Alembic; bake to another target, or use an official build."
             )
 
-    @classmethod
-    def check_folder(cls, obj: bpy.types.Object, folder: Path) -> None:
+    def check_folder(self, obj: bpy.types.Object, folder: Path) -> None:
         try:
             str(folder).encode()
         except UnicodeEncodeError:
@@ -55,16 +53,16 @@ class Alembic(cache_file.FileTarget):
                 "choose another cache folder or bake to another target."
             ) from None
 
-    @classmethod
-    def collect(cls, shot: Shot) -> Generator[int, None, cache_file.RecordedFile]:
+    def collect(self, shot: Shot) -> Generator[int, None, cache_file.RecordedFile]:
         # Blender's exporter needs an animated mesh, which plays the vertices from a temporary point cache.
         header = pc2_header(shot.vertices, float(shot.numbers[0]), len(shot.numbers))
         return (yield from cache_file.write_vertices(shot, _POINTS, header, "<f4"))
 
-    @classmethod
-    def compress(cls, shot: Shot, collected: cache_file.RecordedFile) -> Generator[None, None, cache_file.RecordedFile]:
+    def compress(
+        self, shot: Shot, collected: cache_file.RecordedFile
+    ) -> Generator[None, None, cache_file.RecordedFile]:
         yield
-        part = shot.folder / f"{cls.file}.part"
+        part = shot.folder / f"{self.file}.part"
         try:
             with cache_file.os_errors_as_cache_errors(shot.sampler.obj.name, part):
                 # Blender would follow a link.
@@ -76,8 +74,7 @@ class Alembic(cache_file.FileTarget):
             checksum = yield from run_in_thread(lambda: hashlib.file_digest(file, "sha256").hexdigest())
         return cache_file.RecordedFile(part, collected.before_modifiers, checksum)
 
-    @classmethod
-    def attach_modifier(cls, shot: Shot, before_modifiers: bool, path: str) -> None:
+    def attach_modifier(self, shot: Shot, before_modifiers: bool, path: str) -> None:
         obj = shot.sampler.obj
         modifier = cache_file.add_bake_modifier(obj, "MESH_SEQUENCE_CACHE", before_modifiers)
         file = cache_file.open_cache_file(obj, path)
@@ -90,8 +87,7 @@ class Alembic(cache_file.FileTarget):
             raise CacheError(f"{obj.name}: Blender cannot read the Alembic file {path}; bake to another target.")
         modifier.object_path = file.object_paths[0].path
 
-    @classmethod
-    def remove_files(cls, folder: Path) -> None:
+    def remove_files(self, folder: Path) -> None:
         super().remove_files(folder)
         cache_file.remove_cache_files(folder, _POINTS)
 

@@ -120,8 +120,7 @@ class Bones(Target):
     exact = False
     can_export_to_gltf = True
 
-    @classmethod
-    def check(cls, obj: bpy.types.Object) -> None:
+    def check(self, obj: bpy.types.Object) -> None:
         if needs_rig(obj):
             check_shape_keys(obj)
             if rig_of(obj) is not None:
@@ -130,12 +129,10 @@ class Bones(Target):
         check_skin(obj)
         _check_new_bones(obj, rig_of(obj))
 
-    @classmethod
-    def motion_check(cls, sampler: Sampler) -> MotionCheck:
-        return _BonesCheck(sampler, cls)
+    def motion_check(self, sampler: Sampler) -> MotionCheck:
+        return _BonesCheck(sampler, self)
 
-    @classmethod
-    def check_poses(cls, sampler: Sampler, number: int) -> None:
+    def check_poses(self, sampler: Sampler, number: int) -> None:
         """Raise SceneError if the bake cannot animate the bones as they are posed at the current frame, a number."""
         obj = sampler.obj
         pose = rig_of(obj).evaluated_get(sampler.view_layer.depsgraph).pose.bones
@@ -146,12 +143,10 @@ class Bones(Target):
                     "its vertices; give it a small scale, or bake to PC2 Cache."
                 )
 
-    @classmethod
-    def cost(cls, vertices: int, frames: int) -> Cost:
+    def cost(self, vertices: int, frames: int) -> Cost:
         return Cost(0, 0)
 
-    @classmethod
-    def collect(cls, shot: Shot) -> Generator[int, None, RecordedMotion]:
+    def collect(self, shot: Shot) -> Generator[int, None, RecordedMotion]:
         obj = shot.sampler.obj
         if needs_rig(obj):
             return (yield from _collect_without_rig(shot))
@@ -171,7 +166,7 @@ class Bones(Target):
             evaluated = rig.evaluated_get(shot.sampler.view_layer.depsgraph)
             scale = max(scale, _scale(np.array(evaluated.matrix_world)))
             place.check(number)
-            cls.check_poses(shot.sampler, number)
+            self.check_poses(shot.sampler, number)
             poses[done] = np.array([evaluated.pose.bones[name].matrix for name in names], dtype=float) @ bound
             before = rest + offset
             if moves is not None:
@@ -185,8 +180,7 @@ class Bones(Target):
         motion = SkinnedMotion(transform_points(place.to_rig, rest), goal, poses, carrying, moves)
         return RecordedMotion(motion, names, scale, missed=missed)
 
-    @classmethod
-    def compress(cls, shot: Shot, collected: RecordedMotion) -> Generator[None, None, FittedBones]:
+    def compress(self, shot: Shot, collected: RecordedMotion) -> Generator[None, None, FittedBones]:
         motion, bound = collected.motion, shot.bound / collected.scale
         _require_bone_weights(shot, collected)
         near = np.flatnonzero(np.isin(shot.numbers, shot.arc_frames))
@@ -209,29 +203,24 @@ class Bones(Target):
 
         return (yield from run_fit(fit_and_reduce))
 
-    @classmethod
-    def allowed_error(cls, shot: Shot, compressed: FittedBones) -> float:
-        if cls.states_any_error(shot.sampler.obj) and compressed.is_final(shot):
+    def allowed_error(self, shot: Shot, compressed: FittedBones) -> float:
+        if self.states_any_error(shot.sampler.obj) and compressed.is_final(shot):
             # No other fit is better.
             return float("inf")
         return max(shot.bound, _FIT_FACTOR * compressed.error)
 
-    @classmethod
-    def states_any_error(cls, obj: bpy.types.Object) -> bool:
+    def states_any_error(self, obj: bpy.types.Object) -> bool:
         """Return whether modifiers other than the Armature deform the object: they enlarge errors without a limit."""
         return bool(_other_deformers(obj))
 
-    @classmethod
-    def animated_data(cls, obj: bpy.types.Object) -> tuple[Any, str]:
+    def animated_data(self, obj: bpy.types.Object) -> tuple[Any, str]:
         mark = record_mark(obj.data)
         return (rig_of(obj) if mark else None), mark
 
-    @classmethod
-    def keep(cls, obj: bpy.types.Object, folder: Path) -> KeptBake:
+    def keep(self, obj: bpy.types.Object, folder: Path) -> KeptBake:
         return KeptBones(obj)
 
-    @classmethod
-    def write(cls, shot: Shot, compressed: FittedBones) -> Cost:
+    def write(self, shot: Shot, compressed: FittedBones) -> Cost:
         obj, fit, names = shot.sampler.obj, compressed.fit, compressed.recorded.bones
         rig, previous = rig_of(obj), read_record(obj.data)
         mark = own_mark(obj, rig, previous)
@@ -266,8 +255,7 @@ class Bones(Target):
         missed = compressed.recorded.count_missed(shot.bound)
         return Cost(0, size, bones=len(bones), is_over=is_over, worst=worst, missed_frames=missed)
 
-    @classmethod
-    def remark(cls, shot: Shot, cost: Cost, error: float) -> str:
+    def remark(self, shot: Shot, cost: Cost, error: float) -> str:
         if not cost.bones:
             return ""
         said = f"{format_count(cost.bones, 'bone')} with up to {shot.influences} influences"
@@ -281,8 +269,7 @@ class Bones(Target):
             said += f". {INFLUENCE_REMARK}"
         return said
 
-    @classmethod
-    def clear(cls, obj: bpy.types.Object) -> None:
+    def clear(self, obj: bpy.types.Object) -> None:
         remove_bones(obj)
 
 
@@ -334,7 +321,7 @@ class RigPlace:
 class _BonesCheck(InvertibilityCheck):
     """Check of the places of a mesh in the space of its rig, and of the poses of its bones."""
 
-    def __init__(self, sampler: Sampler, target: type[Bones]) -> None:
+    def __init__(self, sampler: Sampler, target: Bones) -> None:
         super().__init__(sampler)
         self._target = target
         self._place: RigPlace | None = None

@@ -267,30 +267,25 @@ class FileTarget(Target):
     storage = Storage.FILE
     file: ClassVar[str]
 
-    @classmethod
-    def check(cls, obj: bpy.types.Object) -> None:
+    def check(self, obj: bpy.types.Object) -> None:
         """Accept every mesh."""
 
-    @classmethod
-    def cost(cls, vertices: int, frames: int) -> Cost:
+    def cost(self, vertices: int, frames: int) -> Cost:
         # Uncompressed vertices in single precision.
         return Cost(0, VERTEX_BYTES * vertices * frames)
 
-    @classmethod
-    def keep(cls, obj: bpy.types.Object, folder: Path) -> KeptBake:
+    def keep(self, obj: bpy.types.Object, folder: Path) -> KeptBake:
         require_unlinked_folder(folder, obj.name)
-        path = folder / cls.file
+        path = folder / self.file
         with os_errors_as_cache_errors(obj.name, path):
             return KeptFile(obj, [path, _checksum_file(path)])
 
-    @classmethod
     @abc.abstractmethod
-    def attach_modifier(cls, shot: Shot, before_modifiers: bool, path: str) -> None:
+    def attach_modifier(self, shot: Shot, before_modifiers: bool, path: str) -> None:
         """Add the modifier that plays a file. before_modifiers: see RecordedFile."""
 
-    @classmethod
-    def write(cls, shot: Shot, compressed: RecordedFile) -> Cost:
-        obj, path = shot.sampler.obj, shot.folder / cls.file
+    def write(self, shot: Shot, compressed: RecordedFile) -> Cost:
+        obj, path = shot.sampler.obj, shot.folder / self.file
         require_unlinked_folder(shot.folder, obj.name)
         # No modifier may read the file while it is replaced.
         remove_cache_modifiers(obj)
@@ -304,16 +299,14 @@ class FileTarget(Target):
             size = path.stat().st_size
         relative = obj.dampsim.cache_folder.startswith("//") and bpy.data.filepath
         played = bpy.path.relpath(str(path)) if relative else str(path)
-        cls.attach_modifier(shot, compressed.before_modifiers, played)
+        self.attach_modifier(shot, compressed.before_modifiers, played)
         return Cost(0, size)
 
-    @classmethod
-    def clear(cls, obj: bpy.types.Object) -> None:
+    def clear(self, obj: bpy.types.Object) -> None:
         clear_file(obj)
 
-    @classmethod
-    def remove_files(cls, folder: Path) -> None:
-        remove_cache_files(folder, cls.file)
+    def remove_files(self, folder: Path) -> None:
+        remove_cache_files(folder, self.file)
 
 
 class MeshCacheTarget(FileTarget):
@@ -326,16 +319,13 @@ class MeshCacheTarget(FileTarget):
     form: ClassVar[str]
     floats: ClassVar[str]
 
-    @classmethod
     @abc.abstractmethod
-    def header(cls, shot: Shot) -> bytes:
+    def header(self, shot: Shot) -> bytes:
         """Return the bytes before the vertices."""
 
-    @classmethod
-    def collect(cls, shot: Shot) -> Generator[int, None, RecordedFile]:
-        return write_vertices(shot, cls.file, cls.header(shot), cls.floats)
+    def collect(self, shot: Shot) -> Generator[int, None, RecordedFile]:
+        return write_vertices(shot, self.file, self.header(shot), self.floats)
 
-    @classmethod
-    def attach_modifier(cls, shot: Shot, before_modifiers: bool, path: str) -> None:
-        modifier = add_bake_modifier(shot.sampler.obj, cls.modifier_type, before_modifiers)
-        play_file(modifier, cls.form, path, float(shot.numbers[0]))
+    def attach_modifier(self, shot: Shot, before_modifiers: bool, path: str) -> None:
+        modifier = add_bake_modifier(shot.sampler.obj, self.modifier_type, before_modifiers)
+        play_file(modifier, self.form, path, float(shot.numbers[0]))

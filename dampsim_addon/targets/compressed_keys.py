@@ -30,21 +30,18 @@ class CompressedKeys(keys.KeyTarget):
     exact = False
     can_export_to_gltf = True
 
-    @classmethod
-    def compress(cls, shot: Shot, collected: SinglePrecisionArray) -> Generator[None, None, CompressedMotion]:
+    def compress(self, shot: Shot, collected: SinglePrecisionArray) -> Generator[None, None, CompressedMotion]:
         bound = shot.bound / _max_scale(shot)
         # One of the keys is the offset.
         max_shapes = shot.max_keys - 1 if shot.max_keys else None
         return (yield from run_in_thread(lambda: compress_motion(collected, bound, max_shapes)))
 
-    @classmethod
-    def allowed_error(cls, shot: Shot, compressed: CompressedMotion) -> float:
+    def allowed_error(self, shot: Shot, compressed: CompressedMotion) -> float:
         if not compressed.is_limited:
             return shot.bound
         return max(shot.bound, _LIMITED_KEYS_FACTOR * _max_scale(shot) * compressed.error)
 
-    @classmethod
-    def write(cls, shot: Shot, compressed: CompressedMotion) -> Cost:
+    def write(self, shot: Shot, compressed: CompressedMotion) -> Cost:
         obj = shot.sampler.obj
         basis = keys.prepare_basis(obj)
         offset = keys.add_key(obj, OFFSET, basis + compressed.offset)

@@ -88,8 +88,7 @@ class ExistingBones(Bones):
         "as tails and ears; flesh needs new bones"
     )
 
-    @classmethod
-    def check(cls, obj: bpy.types.Object) -> None:
+    def check(self, obj: bpy.types.Object) -> None:
         check_skin(obj)
         rig = rig_of(obj)
         bones = chosen_bones(obj)
@@ -109,8 +108,7 @@ class ExistingBones(Bones):
                 "over the bake; push it down to the NLA."
             )
 
-    @classmethod
-    def check_poses(cls, sampler: Sampler, number: int) -> None:
+    def check_poses(self, sampler: Sampler, number: int) -> None:
         super().check_poses(sampler, number)
         obj = sampler.obj
         pose = rig_of(obj).evaluated_get(sampler.view_layer.depsgraph).pose.bones
@@ -121,8 +119,7 @@ class ExistingBones(Bones):
                     "shear; scale it evenly, or bake to Compressed Keys."
                 )
 
-    @classmethod
-    def collect(cls, shot: Shot) -> Generator[int, None, RecordedChain]:
+    def collect(self, shot: Shot) -> Generator[int, None, RecordedChain]:
         obj = shot.sampler.obj
         rig, bones = rig_of(obj), chosen_bones(obj)
         names = [bone.name for bone in bones]
@@ -145,16 +142,14 @@ class ExistingBones(Bones):
         parents = np.array([_nearest(rig.data.bones[name].parent_recursive, names) for name in names], dtype=int)
         return RecordedChain(recorded, names, parents, poses, above)
 
-    @classmethod
-    def compress(cls, shot: Shot, collected: RecordedChain) -> Generator[None, None, FittedChain]:
+    def compress(self, shot: Shot, collected: RecordedChain) -> Generator[None, None, FittedChain]:
         motion, bones = collected.recorded.motion, rig_of(shot.sampler.obj).data.bones
         carriers = [_nearest(_upwards(bones[name]), collected.names) for name in collected.recorded.bones]
         chain = BoneChain(collected.poses, collected.parents, np.array(carriers, dtype=int))
         fit = yield from run_fit(lambda report: fit_chain(motion, chain, shot.channels, report))
         return FittedChain(collected, fit)
 
-    @classmethod
-    def write(cls, shot: Shot, compressed: FittedChain) -> Cost:
+    def write(self, shot: Shot, compressed: FittedChain) -> Cost:
         obj, chain, fit = shot.sampler.obj, compressed.recorded, compressed.fit
         rig, previous = rig_of(obj), read_record(obj.data)
         mark = own_mark(obj, rig, previous)
@@ -187,8 +182,7 @@ class ExistingBones(Bones):
             missing_part=missing, missed_frames=chain.recorded.count_missed(shot.bound),
         )  # fmt: skip
 
-    @classmethod
-    def remark(cls, shot: Shot, cost: Cost, error: float) -> str:
+    def remark(self, shot: Shot, cost: Cost, error: float) -> str:
         said = f"{format_count(cost.bones, 'bone')} of the rig; worst at frame {cost.worst}"
         if cost.missed_frames:
             said += missed_remark(shot, cost)

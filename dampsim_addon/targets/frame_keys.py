@@ -16,8 +16,7 @@ class FrameKeys(keys.KeyTarget):
     description = "Create a shape key for each frame. Exact but large; exports to glTF and FBX"
     can_export_to_gltf = True
 
-    @classmethod
-    def write(cls, shot: Shot, compressed: SinglePrecisionArray) -> Cost:
+    def write(self, shot: Shot, compressed: SinglePrecisionArray) -> Cost:
         obj = shot.sampler.obj
         basis = keys.prepare_basis(obj)
         first, last = shot.numbers[0], shot.key_numbers[-1]

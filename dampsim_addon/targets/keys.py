@@ -246,20 +246,16 @@ class KeyTarget(Target):
 
     storage = Storage.KEYS
 
-    @classmethod
-    def check(cls, obj: bpy.types.Object) -> None:
+    def check(self, obj: bpy.types.Object) -> None:
         check_shape_keys(obj)
 
-    @classmethod
-    def motion_check(cls, sampler: Sampler) -> MotionCheck:
+    def motion_check(self, sampler: Sampler) -> MotionCheck:
         return InvertibilityCheck(sampler)
 
-    @classmethod
-    def cost(cls, vertices: int, frames: int) -> Cost:
+    def cost(self, vertices: int, frames: int) -> Cost:
         return key_cost(vertices, frames)
 
-    @classmethod
-    def collect(cls, shot: Shot) -> Generator[int, None, SinglePrecisionArray]:
+    def collect(self, shot: Shot) -> Generator[int, None, SinglePrecisionArray]:
         """Return the offsets (f, v, 3) of the shape keys in object space."""
         offsets = np.empty((len(shot.numbers), len(shot.sampler.obj.data.vertices), 3), dtype=np.float32)
         for done, move in enumerate(pre_modifier_offsets(shot.sampler, shot.cache, shot.numbers)):
@@ -267,10 +263,8 @@ class KeyTarget(Target):
             yield done + 1
         return offsets
 
-    @classmethod
-    def keep(cls, obj: bpy.types.Object, folder: Path) -> KeptBake:
+    def keep(self, obj: bpy.types.Object, folder: Path) -> KeptBake:
         return KeptKeys(obj)
 
-    @classmethod
-    def clear(cls, obj: bpy.types.Object) -> None:
+    def clear(self, obj: bpy.types.Object) -> None:
         clear_keys(obj)

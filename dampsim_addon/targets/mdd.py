@@ -17,7 +17,6 @@ class Mdd(MeshCacheTarget):
     form = "MDD"
     floats = ">f4"
 
-    @classmethod
-    def header(cls, shot: Shot) -> bytes:
+    def header(self, shot: Shot) -> bytes:
         fps = frame_rate(shot.sampler.scene)
         return mdd_header(shot.vertices, [number / fps for number in shot.numbers])

@@ -16,6 +16,5 @@ class PointCache(MeshCacheTarget):
     form = "PC2"
     floats = "<f4"
 
-    @classmethod
-    def header(cls, shot: Shot) -> bytes:
+    def header(self, shot: Shot) -> bytes:
         return pc2_header(shot.vertices, float(shot.numbers[0]), len(shot.numbers))

@@ -155,73 +155,59 @@ class Target(abc.ABC):
     can_export_to_gltf: ClassVar[bool] = False
     modifier_type: ClassVar[str] = ""
 
-    @classmethod
     @abc.abstractmethod
-    def check(cls, obj: bpy.types.Object) -> None:
+    def check(self, obj: bpy.types.Object) -> None:
         """Raise DampSimError if the object cannot be baked to this target. Changes nothing."""
 
-    @classmethod
-    def motion_check(cls, sampler: Sampler) -> MotionCheck:
+    def motion_check(self, sampler: Sampler) -> MotionCheck:
         """Return the check of the object's animation before its simulation. sampler: entered as a context."""
         return MotionCheck(sampler)
 
-    @classmethod
-    def check_folder(cls, obj: bpy.types.Object, folder: Path) -> None:
+    def check_folder(self, obj: bpy.types.Object, folder: Path) -> None:
         """Raise DampSimError if the target cannot write its files to a folder. Changes nothing."""
         return
 
-    @classmethod
     @abc.abstractmethod
-    def cost(cls, vertices: int, frames: int) -> Cost:
+    def cost(self, vertices: int, frames: int) -> Cost:
         """Return the largest possible cost of a bake."""
 
-    @classmethod
     @abc.abstractmethod
-    def collect(cls, shot: Shot) -> Generator[int, None, Any]:
+    def collect(self, shot: Shot) -> Generator[int, None, Any]:
         """Read the frames, yield the number of those read, and return the data. Changes no user data."""
 
-    @classmethod
-    def compress(cls, shot: Shot, collected: Any) -> Generator[None, None, Any]:
+    def compress(self, shot: Shot, collected: Any) -> Generator[None, None, Any]:
         """Compress the collected data within the bound and return the result. Changes no user data."""
         yield
         return collected
 
-    @classmethod
-    def allowed_error(cls, shot: Shot, compressed: Any) -> float:
+    def allowed_error(self, shot: Shot, compressed: Any) -> float:
         """Return the largest error with which the compressed data may play, m; exact targets ignore it."""
         return shot.bound
 
-    @classmethod
-    def states_any_error(cls, obj: bpy.types.Object) -> bool:
+    def states_any_error(self, obj: bpy.types.Object) -> bool:
         """Return whether a bake of the object is kept with any error, which the panel states."""
         return False
 
-    @classmethod
-    def animated_data(cls, obj: bpy.types.Object) -> tuple[Any, str]:
+    def animated_data(self, obj: bpy.types.Object) -> tuple[Any, str]:
         """Return the datablock whose NLA tracks play a bake, or None, and its mark; see bake_strips()."""
         return obj.data.shape_keys, ""
 
-    @classmethod
     @abc.abstractmethod
-    def keep(cls, obj: bpy.types.Object, folder: Path) -> KeptBake:
+    def keep(self, obj: bpy.types.Object, folder: Path) -> KeptBake:
         """Return the object's bake in this storage, to be restored or discarded. folder: of the target's files."""
 
-    @classmethod
     @abc.abstractmethod
-    def write(cls, shot: Shot, compressed: Any) -> Cost:
+    def write(self, shot: Shot, compressed: Any) -> Cost:
         """Replace any previous bake in one step and return the cost."""
 
-    @classmethod
-    def remark(cls, shot: Shot, cost: Cost, error: float) -> str:
+    def remark(self, shot: Shot, cost: Cost, error: float) -> str:
         """Return a remark on a bake for the panel and the report, or ''. error: m, as measured."""
         return ""
 
-    @classmethod
     @abc.abstractmethod
-    def clear(cls, obj: bpy.types.Object) -> None:
+    def clear(self, obj: bpy.types.Object) -> None:
         """Remove the result of write() from the .blend file."""
 
-    @classmethod
-    def remove_files(cls, folder: Path) -> None:
+    def remove_files(self, folder: Path) -> None:
         """Remove the files of collect() and write() from the folder, if there are any. Raises CacheError."""
         return

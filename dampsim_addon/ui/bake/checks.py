@@ -198,7 +198,7 @@ def _damaged_bake(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None
     return Issue(f"{text}, so the bake does not play as simulated. Bake again to restore it, or press Clear")
 
 
-def _missing_bone_part(obj: bpy.types.Object, target: type[Target]) -> str:
+def _missing_bone_part(obj: bpy.types.Object, target: Target) -> str:
     if any(map(is_lost_rig_modifier, obj.modifiers)):
         return "The rig of the bake is missing"
     rig, mark = target.animated_data(obj)
@@ -226,7 +226,7 @@ def _missing_keys(obj: bpy.types.Object) -> str:
     return f"{format_count(missing, 'shape key')} of the bake {'is' if missing == 1 else 'are'} missing"
 
 
-def _missing_strip(obj: bpy.types.Object, target: type[Target]) -> str:
+def _missing_strip(obj: bpy.types.Object, target: Target) -> str:
     owner, mark = target.animated_data(obj)
     is_playing = owner is not None and bool(bake_strips(owner.animation_data, mark))
     return "" if is_playing else "The NLA strip of the bake is missing"

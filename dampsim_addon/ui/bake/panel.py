@@ -15,7 +15,7 @@ from ...model.objects import active_simulated, is_job_running
 from ...status.bake_changes import changes_since_bake
 from ...status.next_bake import BakeAction, bake_label, next_bake
 from ...status.shot_messages import format_length
-from ...targets import TARGETS, Storage, Target, find_target
+from ...targets import TARGETS, Storage, find_target
 from ...targets.bake_tracks import bake_strips, has_base_track
 from ...targets.bones import INFLUENCE_REMARK, Bones
 from ...targets.existing_bones import ExistingBones, chosen_bones
@@ -38,11 +38,11 @@ from .operators import (
 )
 
 # Properties and labels of compressed bakes, by target.
-_ROWS: dict[type[Target], tuple[tuple[str, str], ...]] = {
-    Bones: (
+_ROWS: dict[str, tuple[tuple[str, str], ...]] = {
+    Bones.name: (
         ("max_bones", "Max Bones"), ("bone_influences", "Influences"), ("keeps_rig_posable", "Keep Rig Posable"),
     ),
-    ExistingBones: (("chain_channels", "Channels"),),
+    ExistingBones.name: (("chain_channels", "Channels"),),
 }  # fmt: skip
 
 
@@ -54,7 +54,7 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
         layout = self.layout
         obj, scene = active_simulated(context), context.scene
         group = obj.dampsim
-        target = find_target(group.target) or TARGETS[0]
+        target = find_target(group.target) or TARGETS[0]()
         column = layout.column()
         column.enabled = not is_job_running(context)
         draw_property(column, group, "target", "Bake To", context)
@@ -64,9 +64,9 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
             draw_property(
                 column, group, percent if group.bound_by == "PERCENT" else "bound_length", "Max Error", context
             )
-            for name, label in _ROWS.get(target, (("max_keys", "Max Keys"),)):
+            for name, label in _ROWS.get(target.name, (("max_keys", "Max Keys"),)):
                 draw_property(column, group, name, label, context)
-            if target is ExistingBones:
+            if target.name == ExistingBones.name:
                 _draw_chain(column, obj, context)
         frames = column.column(align=True)
         draw_property(frames, scene, "frame_start", "Start", context)
@@ -80,12 +80,12 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
         cost = target.cost(count, keys if target.exact else min(keys, group.max_keys or keys))
         qualifier = "" if target.exact and is_exact else "At most "
         size = bake_size_text(cost.keys, cost.size / 1e6)
-        if target is Bones:
+        if target.name == Bones.name:
             qualifier, size = "At most ", format_count(group.max_bones, "new bone")
-        elif target is ExistingBones:
+        elif target.name == ExistingBones.name:
             qualifier, size = "", format_count(len(chosen_bones(obj)), "bone")
         draw_wrapped(column, f"{qualifier}{size}", "NONE", context)
-        if target is Bones and int(group.bone_influences) > MAX_EXPORTED_BONES and group.baked != target.name:
+        if target.name == Bones.name and int(group.bone_influences) > MAX_EXPORTED_BONES and group.baked != target.name:
             # A bake repeats this in its remarks.
             draw_wrapped(column, INFLUENCE_REMARK, "INFO", context)
         draw_issues(layout, context, CHECKS)

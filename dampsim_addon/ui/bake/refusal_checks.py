@@ -27,7 +27,7 @@ from ...scene_reader.seams import seam_groups
 from ...scene_reader.visibility import is_in_viewports
 from ...status.model_errors import known_model_error
 from ...status.pieces import known_refusal
-from ...targets import PointCache, Target, find_target
+from ...targets import PointCache, Target
 from ...targets.absolute_keys import AbsoluteKeys
 from ...targets.bake_tracks import push_down_action
 from ...targets.bones import Bones
@@ -140,20 +140,20 @@ def _folder_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
 
 
 def _target_check_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
-    target = find_target(obj.dampsim.target)
+    target = obj.dampsim.target
     if library_modifier(obj) is not None and obj.library is None:
         tooltip = "Turn the library override into a local object, which changes of the library no longer update"
         return _button("Make Object Local", lambda o, s: _make_local(o), tooltip)
-    if target is AbsoluteKeys and is_blended(obj):
+    if target == AbsoluteKeys.name and is_blended(obj):
         return _target_fix(FrameKeys)
-    if target is ExistingBones and clashing_bones(obj):
+    if target == ExistingBones.name and clashing_bones(obj):
         action, owner = rig_of(obj).animation_data.action.name, rig_of(obj)
         tooltip = f"Move the action {action} to an NLA track beneath the bake, where it plays as before"
         return _button("Push Down Action", lambda o, s: push_down_action(owner, record_mark(o.data)), tooltip)
-    if target in (Bones, ExistingBones):
-        other_target: Issue | None = _target_fix(Bones if target is ExistingBones else CompressedKeys)
+    if target in (Bones.name, ExistingBones.name):
+        other_target: Issue | None = _target_fix(Bones if target == ExistingBones.name else CompressedKeys)
     else:
-        other_target = None if target is PointCache else _target_fix(PointCache)
+        other_target = None if target == PointCache.name else _target_fix(PointCache)
     return _single_user_fix(obj, other_target) or other_target
 
 
