@@ -5,7 +5,7 @@ The file is in Blender's temporary folder, and the modifier is removed before sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import bpy
@@ -54,34 +54,25 @@ def display_vertices(obj: bpy.types.Object, local: Array, draft: bool = False) -
     modifier.show_viewport = modifier.show_render = True
 
 
-def hide_display(obj: bpy.types.Object) -> None:
-    """Show the animation without the simulation."""
-    modifier = live_modifier(obj)
-    if modifier is not None and (modifier.show_viewport or modifier.show_render):
-        modifier.show_viewport = modifier.show_render = False
-
-
-def hide_group_display(group: Group) -> None:
-    """Show the animation of all members without the simulation."""
-    for obj in group.members:
-        hide_display(obj)
+def show_display(group: Group, is_shown: bool) -> None:
+    """Show all members with the simulation, or only their animation."""
+    for modifier in filter(None, map(live_modifier, group.members)):
+        if {modifier.show_viewport, modifier.show_render} != {is_shown}:
+            modifier.show_viewport = modifier.show_render = is_shown
 
 
 def hide_displayed(groups: Iterable[Group]) -> list[Group]:
     """Hide the simulation of the groups that display it. Returns these groups."""
     found = [group for group in groups if any(is_displayed(obj) for obj in group.members)]
     for group in found:
-        hide_group_display(group)
+        show_display(group, False)
     return found
 
 
 def show_hidden(hidden: list[Group]) -> None:
     """Display the groups hidden by hide_displayed() again, and empty the list."""
     while hidden:
-        for obj in hidden.pop().members:
-            modifier = live_modifier(obj)
-            if modifier is not None:
-                modifier.show_viewport = modifier.show_render = True
+        show_display(hidden.pop(), True)
 
 
 def display_frame(group: Group, session: Session, scene: bpy.types.Scene, number: int) -> None:
@@ -100,22 +91,13 @@ def display_frame(group: Group, session: Session, scene: bpy.types.Scene, number
             session.problem = str(error)
 
 
-def display_stored_frame(group: Group, scene: bpy.types.Scene) -> bool:
-    """Display the stored current frame, valid or not. Returns whether there is one that fits the meshes."""
-    session, index = find_session(group.members[0]), scene.frame_current - scene.frame_start
-    local_vertices = session.frames[index].local_vertices if session and 0 <= index < len(session.frames) else {}
-    if session is None or any(
-        not session.has_simulated_vertices(obj) or obj.session_uid not in local_vertices for obj in group.members
-    ):
-        return False
-    display_frame(group, session, scene, scene.frame_current)
-    return True
-
-
 def display_stored_frame_or_hide(group: Group, scene: bpy.types.Scene) -> None:
-    """Display the stored current frame if there is one, else the animation without the simulation."""
-    if not is_live(group.members[0]) or not display_stored_frame(group, scene):
-        hide_group_display(group)
+    """Display the stored current frame, valid or not, if there is one that fits the meshes, else the animation."""
+    session, index = find_session(group.members[0]), scene.frame_current - scene.frame_start
+    if session is not None and is_live(group.members[0]) and session.can_display(group, index):
+        display_frame(group, session, scene, scene.frame_current)
+    else:
+        show_display(group, False)
 
 
 def sync_display(scene: bpy.types.Scene) -> None:
@@ -153,16 +135,12 @@ def remove_display(obj: bpy.types.Object) -> None:
         Path(frame_file(obj, draft)).unlink(missing_ok=True)
 
 
-def remove_all_displays() -> None:
-    for obj in local_meshes():
-        if live_modifier(obj):
-            remove_display(obj)
-
-
-def local_meshes() -> list[bpy.types.Object]:
-    """Return all local mesh objects of the file."""
+def remove_all_displays(is_match: Callable[[bpy.types.Object], object] = live_modifier) -> None:
+    """Remove the display of all local mesh objects that have one, or that match."""
     # bpy.data is restricted while Blender starts.
-    return [obj for obj in getattr(bpy.data, "objects", ()) if obj.type == "MESH" and obj.library is None]
+    for obj in getattr(bpy.data, "objects", ()):
+        if obj.type == "MESH" and obj.library is None and is_match(obj):
+            remove_display(obj)
 
 
 def drop_session(obj: bpy.types.Object) -> None:

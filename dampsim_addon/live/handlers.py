@@ -18,7 +18,7 @@ from ..model.registry import frozen_scene, reuse_last_scan
 from ..session import SessionState, Subscriber
 from ..status import results
 from . import display, main_thread
-from .frame_simulation import PendingGroup, run_reporting_errors, simulate_before_frame, simulate_to_frame
+from .frame_simulation import simulate_before_frame, simulate_to_frame
 from .live_frame import FrameStatus, is_in_draft
 from .liveness import is_live
 from .session import LiveSessions, Session, find_session
@@ -41,20 +41,15 @@ class _Updates(SessionState):
     """Progress of updates between handlers.
 
     is_updating: whether changes to the scene are our own.  is_rendering: True from the first frame of a render to its
-    end.  pending: groups that need the evaluated scene; filled between the pre and post handlers of a frame change.
+    end.  pending: sessions that need the evaluated scene; filled between the pre and post handlers of a frame change.
     hidden_groups: groups whose display is hidden meanwhile, so that objects which depend on their meshes are read as
     animated.
     """
 
     is_updating: bool = False
     is_rendering: bool = False
-    pending: list[PendingGroup] = field(default_factory=list)
+    pending: list[Session] = field(default_factory=list)
     hidden_groups: list[Group] = field(default_factory=list)
-
-
-def _session_of(group: Group, rendering: bool) -> Session:
-    draft = is_in_draft(group) and not rendering
-    return LiveSessions.current().setdefault((group.key, draft), Session(draft))
 
 
 def on_frame_change_pre(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
@@ -66,8 +61,8 @@ def on_frame_change_pre(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     rendering = updates.is_rendering or bpy.app.is_job_running("RENDER")
     updates.is_updating = True
     try:
-        for _, _, sampler in updates.pending:
-            sampler.unmute()
+        for session in updates.pending:
+            session.sampler.unmute()
         updates.pending.clear()
         view_layer = bpy.context.view_layer
         if not rendering and bpy.context.scene == scene:
@@ -79,11 +74,12 @@ def on_frame_change_pre(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
         with frozen_scene():
             groups = groups_of(simulated_in_scene(scene))
             for group in groups:
-                session = _show_or_schedule(group, scene, rendering)
-                if session is None or bpy.context.scene != scene:
+                incomplete = _show_or_schedule(group, scene, rendering)
+                if incomplete is None or bpy.context.scene != scene:
                     continue
                 if any(obj.visible_get(view_layer=view_layer) for obj in group.members):
-                    scheduled.append((group, session, GroupSampler(scene, view_layer, group.members)))
+                    incomplete.sampler = GroupSampler(scene, view_layer, group.members)
+                    scheduled.append(incomplete)
         updates.hidden_groups[:] = display.hide_displayed(groups) if scheduled else []
         if scheduled and rendering and not main_thread.is_main_thread():
             main_thread.run_on_main_thread(lambda alive: simulate_to_frame(scene, scheduled, alive))
@@ -103,9 +99,10 @@ def _show_or_schedule(group: Group, scene: bpy.types.Scene, rendering: bool) -> 
     Returns the session if this frame has to be simulated first. rendering: never use Draft.
     """
     if not is_live(group.members[0]):
-        display.hide_group_display(group)
+        display.show_display(group, False)
         return None
-    session, number = _session_of(group, rendering), min(scene.frame_current, scene.frame_end)
+    draft, number = is_in_draft(group) and not rendering, min(scene.frame_current, scene.frame_end)
+    session = LiveSessions.current().setdefault((group.key, draft), Session(draft))
     session.check_inputs(group, scene)
     status = session.frame_status(group.members[0], scene, number)
     if status is FrameStatus.UNVERIFIED and number == scene.frame_start:
@@ -114,7 +111,7 @@ def _show_or_schedule(group: Group, scene: bpy.types.Scene, rendering: bool) -> 
     elif status.can_be_shown:
         display.display_frame(group, session, scene, number)
         return None
-    display.hide_group_display(group)
+    display.show_display(group, False)
     return session if number >= scene.frame_start and not session.problem else None
 
 
@@ -129,27 +126,21 @@ def on_frame_change_post(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     number = scene.frame_current
     try:
         # Sample all groups first: a group with keyed substeps visits subframes when it advances.
-        sampled = [
-            one for one in pending if run_reporting_errors(one[1], partial(one[1].sample, float(number)), one[2])
-        ]
-        simulated = [
-            (group, session)
-            for group, session, sampler in sampled
-            if run_reporting_errors(session, session.advance, sampler)
-        ]
+        sampled = [session for session in pending if session.attempt(partial(session.sample, float(number)))]
+        simulated = [session for session in sampled if session.attempt(session.advance)]
         if (scene.frame_current, scene.frame_subframe) != (number, 0.0):
             scene.frame_set(number)
     finally:
-        for _, _, sampler in pending:
-            sampler.unmute()
+        for session in pending:
+            session.sampler.unmute()
         display.show_hidden(updates.hidden_groups)
         updates.is_updating = False
     with frozen_scene():
-        for group, session in simulated:
-            display.display_frame(group, session, scene, number)
+        for session in simulated:
+            display.display_frame(session.group, session, scene, number)
             if number == scene.frame_end:
-                for obj in group.members:
-                    source = "playback in Draft" if session.draft else "playback"
+                source = "playback in Draft" if session.draft else "playback"
+                for obj in session.group.members:
                     results.store_curve(obj, session.settle_curve(obj), source)
 
 
@@ -251,15 +242,12 @@ def _suppress_edit_tracking() -> Iterator[None]:
 def on_load_post(*_: object) -> None:
     """Remove display modifiers that a file contains if it was saved without our handlers, as after a crash."""
     LiveSessions.current().clear()
-    for obj in display.local_meshes():
-        display.remove_display(obj)
+    display.remove_all_displays(lambda _: True)
 
 
 def on_blend_import(*_: object) -> None:
     """Remove display modifiers of appended objects: writing a library triggers no save handler."""
-    for obj in display.local_meshes():
-        if display.is_duplicate(obj):
-            display.remove_display(obj)
+    display.remove_all_displays(display.is_duplicate)
 
 
 SUBSCRIBER = Subscriber(

@@ -23,15 +23,10 @@ from .live_frame import draft_fractions
 
 def is_live(obj: bpy.types.Object) -> bool:
     """Return whether the object and all members of its group are simulated during playback."""
-    return all(_is_live_enabled(member) and _can_simulate_live(member) for member in group_of(obj).members)
-
-
-def _is_live_enabled(obj: bpy.types.Object) -> bool:
-    return is_simulated(obj) and bool(obj.dampsim.live)
-
-
-def _can_simulate_live(obj: bpy.types.Object) -> bool:
-    return not obj.dampsim.baked and obj.mode == "OBJECT"
+    return all(
+        is_simulated(member) and member.dampsim.live and not member.dampsim.baked and member.mode == "OBJECT"
+        for member in group_of(obj).members
+    )
 
 
 def blocking_reason(obj: bpy.types.Object) -> str:
@@ -70,45 +65,23 @@ def static_inputs(group: Group, scene: bpy.types.Scene, draft: bool) -> tuple[ob
     # The first frame of a loop depends on its last frame.
     end = scene.frame_end if any(obj.dampsim.loop for obj in group.members) else None
     collider_inputs = collider_state(group, simulation_view_layer(scene))
-    fractions = draft_fractions(group) if draft else ()
-    object_inputs = (_static_object_inputs(obj) for obj in group.members)
+    object_inputs = [_static_object_inputs(obj) for obj in group.members]
+    settings = draft_fractions(group) if draft else (), constant_gravity, frame_rate(scene), scene.frame_start, end
     # Force fields, colliders and parents may differ between scenes and view layers.
-    location = (scene.session_uid, simulation_view_layer(scene).name)
-    return (
-        *object_inputs,
-        fractions,
-        constant_gravity,
-        fields,
-        collider_inputs,
-        location,
-        frame_rate(scene),
-        scene.frame_start,
-        end,
-    )
+    location = scene.session_uid, simulation_view_layer(scene).name
+    return *object_inputs, *settings, fields, collider_inputs, *location
 
 
 def _static_object_inputs(obj: bpy.types.Object) -> tuple[object, ...]:
     group = obj.dampsim
     animated_names = {path.removeprefix("dampsim.") for path in animated_paths(obj)}
     dials = tuple(getattr(group, name) for name in PARAMETERS if name not in animated_names)
-    painted = tuple(effective_groups(obj).items())
     links = tuple(
         (link.other, link.bone, link.rigid, link.stiffness, tuple(tuple(point.place) for point in link.points))
         for link in group.links
     )
     # The target itself is left out because most objects play the same with every target.
     maker_names = tuple(modifier.name for modifier in simulated_topology_modifiers(obj))
-    return (
-        obj.session_uid,
-        group.kind,
-        group.unpinned_pieces,
-        group.sew_loose_edges,
-        group.field_collection,
-        group.damper_attribute,
-        maker_names,
-        *dials,
-        *painted,
-        *links,
-        *controller_settings(obj),
-        *part_settings(obj),
-    )
+    own = group.kind, group.unpinned_pieces, group.sew_loose_edges, group.field_collection, group.damper_attribute
+    named = maker_names, *effective_groups(obj).items()
+    return obj.session_uid, *own, *dials, *named, *links, *controller_settings(obj), *part_settings(obj)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import bpy
@@ -54,12 +54,41 @@ class Session:
         self._assembly: Assembly | None = None
         self._static_inputs: tuple[object, ...] = ()
         self._samples: dict[float, LiveSample] = {}
-        self._sampler: GroupSampler | None = None
         self._counts: dict[int, MeshCounts | None] = {}
         self._modifier_stacks: dict[int, ModifierStack] = {}
         self._reader: SampleReader | None = None
         self._last_sampled: FrameInputs | None = None
         self._run: SimulationRun | None = None
+
+    @property
+    def sampler(self) -> GroupSampler:
+        """Sampler of the group at the latest change of the frame. Setting one discards the samples."""
+        return self._sampler
+
+    @sampler.setter
+    def sampler(self, sampler: GroupSampler) -> None:
+        self._sampler, self._samples = sampler, {}
+
+    @property
+    def group(self) -> Group:
+        """Group at the latest change of the frame."""
+        return Group(tuple(member.obj for member in self._sampler.members))
+
+    def attempt(self, work: Callable[[], object]) -> bool:
+        """Run work and return whether it succeeded. A DampSimError is stored as the problem of the session.
+
+        After any error, the modifiers of the group are not muted.
+        """
+        try:
+            work()
+        except DampSimError as error:
+            self.problem = str(error)
+            self._sampler.unmute()
+            return False
+        except BaseException:
+            self._sampler.unmute()
+            raise
+        return True
 
     def invalidate(self) -> None:
         """Mark all frames as unverified because the scene may have changed."""
@@ -132,9 +161,9 @@ class Session:
         """Return the vertices (v, 3) m of the colliders by name. frame: the current frame.  Raises DampSimError."""
         return {} if self._reader is None else self._reader.collider_vertices(view_layer, frame)
 
-    def read_inputs(self, sampler: GroupSampler) -> None:
+    def read_inputs(self) -> None:
         """Read the inputs that are constant over the shot, if needed. This changes the frame. Raises DampSimError."""
-        self._sampler, self._samples = sampler, {}
+        sampler, group = self._sampler, self.group
         for member in sampler.members:
             member.counts = self._counts.get(member.obj.session_uid)
         if not self.needs_inputs:
@@ -151,10 +180,10 @@ class Session:
                 for member, body in zip(sampler.members, core_scene.bodies, strict=True)
                 if member.changes_topology
             }
-            self._modifier_stacks = {member.obj.session_uid: modifier_stack(member.obj) for member in sampler.members}
+            self._modifier_stacks = {obj.session_uid: modifier_stack(obj) for obj in group.members}
             core_scene = replace(core_scene, sampler=self._sample_at)
             if self.draft:
-                core_scene = draft_scene(core_scene, Group(tuple(member.obj for member in sampler.members)))
+                core_scene = draft_scene(core_scene, group)
             # The hanging shape and the stiffness depend on the first sample. Keyframes may leave it unchanged.
             first_sample = core_scene.sample(float(core_scene.first))
             keyed = [body.has_animated_settings for body in core_scene.bodies]
@@ -163,34 +192,38 @@ class Session:
             scene_key = scene_fingerprint(core_scene) + model + first_inputs
             if self.simulation is None or scene_key != self._scene_fingerprint:
                 self.frames, self.verified, self._run = [], 0, None
-                overlaps.record_overlaps(core_scene, [member.obj for member in sampler.members])
+                overlaps.record_overlaps(core_scene, group.members)
                 update_followers(sampler)
                 assembly = self._assembly if model == self._model_fingerprint else None
                 self.simulation = Simulation(core_scene, assembly, first_sample=first_sample)
-                self._assembly, self._model_fingerprint, self._scene_fingerprint = (
-                    self.simulation.assembly,
-                    model,
-                    scene_key,
-                )
+                self._assembly = self.simulation.assembly
+                self._model_fingerprint, self._scene_fingerprint = model, scene_key
             self._untracked_inputs = untracked_group_inputs(sampler)
             self.needs_inputs = False
         except DampSimError:
             self.simulation = None
             raise
 
-    def has_simulated_vertices(self, obj: bpy.types.Object) -> bool:
-        """Return whether the object still has the simulated vertices, judged without evaluating its mesh."""
-        return self._modifier_stacks.get(obj.session_uid) == modifier_stack(obj)
+    def can_display(self, group: Group, index: int) -> bool:
+        """Return whether the frame with an index fits the current meshes, judged without evaluating them."""
+        local_vertices = self.frames[index].local_vertices if 0 <= index < len(self.frames) else {}
+        return all(
+            obj.session_uid in local_vertices and self._modifier_stacks.get(obj.session_uid) == modifier_stack(obj)
+            for obj in group.members
+        )
 
     def required_times(self) -> list[float]:
         """Return the times (frames) at which the next frame needs samples."""
         assert self.simulation is not None
-        previous_substeps = self._last_sampled.substep_count if self.verified and self._last_sampled else 1
-        return sample_times(self.simulation.scene, self.next_frame, previous_substeps)
+        return sample_times(self.simulation.scene, self.next_frame, self._previous_substeps)
+
+    @property
+    def _previous_substeps(self) -> int:
+        """Number of substeps of the frame before the next one."""
+        return self._last_sampled.substep_count if self.verified and self._last_sampled else 1
 
     def sample(self, time: float) -> None:
         """Store a sample of the animation. time: the current frame, including the subframe."""
-        assert self._sampler is not None
         assert self._reader is not None
         matrices = {member.obj.session_uid: member.matrix() for member in self._sampler.members}
         self._samples[time] = LiveSample(self._reader.read(self._sampler, time), matrices)
@@ -199,9 +232,7 @@ class Session:
         """Verify or simulate the next frame, and return it. Missing samples are taken first. Raises DampSimError."""
         assert self.simulation is not None
         number, index = self.next_frame, self.verified
-        sampled = self.simulation.sample_frame(
-            number, self._last_sampled.substep_count if index and self._last_sampled else 1
-        )
+        sampled = self.simulation.sample_frame(number, self._previous_substeps)
         if index < len(self.frames) and self.frames[index].frame.inputs != sampled.digests:
             del self.frames[index:]
         if index == len(self.frames):
@@ -224,18 +255,14 @@ class Session:
         return self._run.advance(sampled)
 
     def _live_frame(self, sampled: FrameInputs, frame: Frame) -> LiveFrame:
-        shapes = {name: shape.astype(np.float32) for name, shape in frame.shapes.items()}
-        return LiveFrame(
-            replace(frame, shapes=shapes), self._local_vertices(frame), sampled.substep_count, self._contacts(frame)
-        )
-
-    def _contacts(self, frame: Frame) -> dict[int, BodyContactSummary]:
-        """Return the contacts of a frame, see LiveFrame.contacts."""
-        assert self._sampler is not None
         assert self.simulation is not None
-        names = self._body_names([member.obj for member in self._sampler.members])
-        contacts = {obj: contact_summary(self.simulation, frame.state, name) for obj, name in names.items()}
-        return {obj.session_uid: one for obj, one in contacts.items() if one != BodyContactSummary()}
+        shapes = {name: shape.astype(np.float32) for name, shape in frame.shapes.items()}
+        contacts = {}
+        for obj, name in self._body_names(self.group).items():
+            found = contact_summary(self.simulation, frame.state, name)
+            if found != BodyContactSummary():
+                contacts[obj.session_uid] = found
+        return LiveFrame(replace(frame, shapes=shapes), self._local_vertices(frame), sampled.substep_count, contacts)
 
     def _refresh_local_vertices(self, index: int) -> None:
         """Update the local vertices of a frame that stays valid: the object's matrix may have changed."""
@@ -246,30 +273,25 @@ class Session:
 
     def _local_vertices(self, frame: Frame) -> dict[int, Array]:
         """Return the vertices of a frame in object space, see LiveFrame.local_vertices."""
-        assert self._sampler is not None
-        matrices = self._samples[float(frame.number)].matrices
-        names = self._body_names([member.obj for member in self._sampler.members])
+        to_local = {uid: np.linalg.inv(one) for uid, one in self._samples[float(frame.number)].matrices.items()}
         return {
-            obj.session_uid: transform_points(
-                np.linalg.inv(matrices[obj.session_uid]), frame.shapes[name].astype(float)
-            ).astype("<f4")
-            for obj, name in names.items()
+            obj.session_uid: transform_points(to_local[obj.session_uid], frame.shapes[name].astype(float)).astype("<f4")
+            for obj, name in self._body_names(self.group).items()
         }
 
-    def _body_names(self, members: Sequence[bpy.types.Object]) -> dict[bpy.types.Object, str]:
+    def _body_names(self, group: Group) -> dict[bpy.types.Object, str]:
         """Return the body name of each member; a renamed object keeps it."""
         assert self.simulation is not None
         names = {body.identity: body.name for body in self.simulation.scene.bodies}
-        known = cache_ids(Group(tuple(members)))
-        return {obj: names[known[obj.name]] for obj in members}
+        known = cache_ids(group)
+        return {obj: names[known[obj.name]] for obj in group.members}
 
     def body_name(self, obj: bpy.types.Object) -> str:
         """Return the name of an object's body in the simulation."""
-        return self._body_names(group_of(obj).members)[obj]
+        return self._body_names(group_of(obj))[obj]
 
     def _sample_at(self, time: float) -> SceneSample:
         if time not in self._samples:
-            assert self._sampler is not None
             self._sampler.members[0].set_frame(time)
             self.sample(time)
         return self._samples[time].scene

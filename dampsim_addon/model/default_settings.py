@@ -12,7 +12,7 @@ from ...core import StiffnessBy
 from ...core.bodies.fabrics import DEFAULT_FABRIC, FABRICS
 from ...core.geometry.mesh.affine import transform_points
 from ...core.geometry.mesh.surface import count_open_edges, is_shell, mean_thickness, weld_vertices
-from ..blender.sampler import gravity, mesh_positions
+from ..blender.sampler import gravity, mesh_positions, read_array
 
 # Default Young's modulus of thin kinds, relative to the pressure below a column of the object's height. They stretch by
 # a fraction of a percent, although few springs carry the weight of the whole length. Solids use Sag instead.
@@ -102,11 +102,10 @@ def shell_thickness(obj: bpy.types.Object) -> float:
     if not len(mesh.polygons):
         return 0.0
     mesh.calc_loop_triangles()
-    flat = np.empty(3 * len(mesh.loop_triangles), dtype=np.int32)
-    mesh.loop_triangles.foreach_get("vertices", flat)
+    triangles = read_array(mesh.loop_triangles, "vertices", np.int32, 3)
     places = transform_points(np.array(obj.matrix_world), mesh_positions(mesh).astype(float))
     first, label = weld_vertices(places)
-    places, faces = places[first], label[flat.reshape(-1, 3)]
+    places, faces = places[first], label[triangles]
     return mean_thickness(places, faces) if not count_open_edges(faces) and is_shell(places, faces) else 0.0
 
 
@@ -125,11 +124,10 @@ def limit_thickness(obj: bpy.types.Object) -> None:
 
 def _set_yarn_defaults(obj: bpy.types.Object) -> None:
     """Set the defaults of yarns, whose spacing is the mean edge length. They collide only with colliders."""
-    group, ends = obj.dampsim, np.empty(2 * len(obj.data.edges), dtype=np.int32)
+    group = obj.dampsim
     group.touch_self = group.touch_together = False
-    obj.data.edges.foreach_get("vertices", ends)
     places = transform_points(np.array(obj.matrix_world), mesh_positions(obj.data).astype(float))
-    a, b = ends.reshape(-1, 2).T
+    a, b = read_array(obj.data.edges, "vertices", np.int32, 2).T
     pitch = float(np.linalg.norm(places[a] - places[b], axis=1).mean()) if len(a) else 0.0
     if pitch > 0.0:
         thickness = _RELATIVE_YARN_THICKNESS * pitch

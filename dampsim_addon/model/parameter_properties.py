@@ -78,14 +78,6 @@ class ContactProperties:
         name="Collider Collection",
         description="Collide only with colliders in this collection. If empty, collide with all colliders in the scene",
     )
-    friction_group: StringProperty(
-        name="Friction Group",
-        description="Multiply the friction by the weight in this group",
-    )
-    front_group: StringProperty(
-        name="Front Group",
-        description="Let the object slide more easily towards higher weights in this group than towards lower ones",
-    )
 
 
 class DAMPSIM_PG_collider(PropertyGroup):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, get_type_hints
+from typing import Any, get_type_hints
 
 import bpy
 import numpy as np
@@ -32,29 +32,28 @@ from .objects import filter_simulated
 from .parameter_properties import ContactProperties, PartProperties, blender_property, enum_items
 from .registry import mark_enabled
 
-
-class FibreProperties:
-    """Fibre properties of a simulated object that are not core parameters: location and direction."""
-
-    fibre_group: StringProperty(
-        name="Fibre Group",
-        description="Contract the flesh of this group along its fibres, more strongly at higher weights",
-    )
-    direction_group: StringProperty(
-        name="Direction Group",
-        description="Align the fibres with the gradient of this group: paint weight 0 at one end and 1 at the other",
-    )
+# Vertex groups of a simulated object, by the names of their properties: tooltips.
+VERTEX_GROUP_ROLES = {
+    "pin_group": "Pin the vertices in this group to the animation: rigidly at weight 1, by springs at lower weights",
+    "settle_group": "Multiply Settle by the weight in this group: parts with a lower weight settle sooner",
+    "stiffness_group": "Make parts with a lower weight in this group softer: at weight 0, they have 1% of the "
+    "stiffness",
+    "length_group": "Shorten springs at rest where the weight in this group is lower: at 0, to half the length",
+    "centre_group": "Set the centre for Along Rays: the centre of this group",
+    "friction_group": "Multiply the friction by the weight in this group",
+    "front_group": "Let the object slide more easily towards higher weights in this group than towards lower ones",
+    "fibre_group": "Contract the flesh of this group along its fibres, more strongly at higher weights",
+    "direction_group": "Align the fibres with the gradient of this group: paint weight 0 at one end and 1 at the other",
+    "damping_group": "Multiply the strain-rate damping by the weight in this group: parts with weight 0 have none",
+}
 
 
 def _on_target_changed(link: PropertyGroup, context: object) -> None:
     """Update the points' positions in the target's space, which are only drawn; the simulation uses the first frame."""
     obj, other, layer = link.id_data, link.other, bpy.context.view_layer
-    has_target = other is not None and layer is not None and (not link.bone or has_bone(other, link.bone))
-    to_target = (
-        np.linalg.inv(anchor_matrix(layer, other, link.bone)) @ anchor_matrix(layer, obj, "")
-        if has_target
-        else np.eye(4)
-    )
+    to_target = np.eye(4)
+    if other is not None and layer is not None and (not link.bone or has_bone(other, link.bone)):
+        to_target = np.linalg.inv(anchor_matrix(layer, other, link.bone)) @ anchor_matrix(layer, obj, "")
     for point in link.points:
         point.there = transform_points(to_target, np.array([point.place], dtype=float))[0]
 
@@ -118,17 +117,13 @@ def _on_cache_folder_changed(group: PropertyGroup, context: object) -> None:
 
 def _read_influence(group: PropertyGroup) -> float:
     """Return the influence of the object's bake at the current frame, or that of its next bake."""
-    found = influence_at(group.id_data, _current_frame())
+    found = influence_at(group.id_data, bpy.context.scene.frame_current_final)
     return group.unbaked_influence if found is None else found
 
 
 def _write_influence(group: PropertyGroup, value: float) -> None:
-    if not set_influence(group.id_data, value, _current_frame()):
+    if not set_influence(group.id_data, value, bpy.context.scene.frame_current_final):
         group.unbaked_influence = value
-
-
-def _current_frame() -> float:
-    return float(bpy.context.scene.frame_current_final)
 
 
 def _on_enabled_changed(group: PropertyGroup, context: object) -> None:
@@ -188,23 +183,18 @@ class DAMPSIM_PG_variant(PropertyGroup):
     """Dials of one ghost. Those of VARIANT_DIALS are added below."""
 
 
-class DAMPSIM_PG_object(HasTarget, ContactProperties, MuscleProperties, FibreProperties, PartProperties, PropertyGroup):
+class DAMPSIM_PG_object(HasTarget, ContactProperties, MuscleProperties, PartProperties, PropertyGroup):
     """Properties of a simulated object. The parameters of core.scene.parameters.PARAMETERS are added below."""
 
     enabled: BoolProperty(
         name="DampSim", description="Simulate this object with DampSim", options=set(), update=_on_enabled_changed
     )
     version: IntProperty(options={"HIDDEN"})
-    pin_group: StringProperty(
-        name="Pin Group",
-        description="Pin the vertices in this group to the animation: rigidly at weight 1, by springs at lower weights",
-    )
     preset: StringProperty(options={"HIDDEN"})
     preset_of: StringProperty(options={"HIDDEN"})
     let_fall: BoolProperty(
         name="Let It Fall",
         description="Let it fall freely, and do not warn that nothing is pinned",
-        default=False,
         options=set(),
     )
     unpinned_pieces: EnumProperty(
@@ -224,14 +214,6 @@ class DAMPSIM_PG_object(HasTarget, ContactProperties, MuscleProperties, FibrePro
         options=set(), update=_tag_for_update,
     )  # fmt: skip
     accepted_parts: StringProperty(options={"HIDDEN"})
-    settle_group: StringProperty(
-        name="Settle Group",
-        description="Multiply Settle by the weight in this group: parts with a lower weight settle sooner",
-    )
-    stiffness_group: StringProperty(
-        name="Stiffness Group",
-        description="Make parts with a lower weight in this group softer: at weight 0, they have 1% of the stiffness",
-    )
     kind: EnumProperty(
         translation_context=CONTEXT,
         name="Kind",
@@ -243,20 +225,9 @@ class DAMPSIM_PG_object(HasTarget, ContactProperties, MuscleProperties, FibrePro
     )
     kind_note: StringProperty(options={"HIDDEN"})
     carries_setup: BoolProperty(options={"HIDDEN"})
-    length_group: StringProperty(
-        name="Length Group",
-        description="Shorten springs at rest where the weight in this group is lower: at 0, to half the length",
-    )
     damper_attribute: StringProperty(
         name="Damper Attribute",
         description="Add a damper to each spring: its coefficient in N s/m is this attribute of the edge",
-    )
-    centre_group: StringProperty(
-        name="Centre Group", description="Set the centre for Along Rays: the centre of this group"
-    )
-    damping_group: StringProperty(
-        name="Damping Group",
-        description="Multiply the strain-rate damping by the weight in this group: parts with weight 0 have none",
     )
     field_collection: PointerProperty(
         type=Collection,
@@ -433,6 +404,9 @@ class DAMPSIM_PG_object(HasTarget, ContactProperties, MuscleProperties, FibrePro
     measured_for: StringProperty(options={"HIDDEN"})
 
 
+for _name, _description in VERTEX_GROUP_ROLES.items():
+    _label = _name.replace("_", " ").title()
+    DAMPSIM_PG_object.__annotations__[_name] = StringProperty(name=_label, description=_description)
 for _name, _parameter in PARAMETERS.items():
     DAMPSIM_PG_object.__annotations__[_name] = blender_property(_parameter)
 
@@ -473,17 +447,8 @@ for _name, _deferred in get_type_hints(DAMPSIM_PG_object).items():
     DAMPSIM_PG_object.__annotations__[_name] = _deferred
 
 
-class HasOverlayProperty(Protocol):
-    """Overlay that a property of simulated objects enables."""
-
-    property_name: str
-    label: str
-    description: str
-    default: bool
-
-
-def declare_overlays(overlays: Iterable[HasOverlayProperty]) -> None:
-    """Add a property for each overlay to simulated objects. Their class must not be registered yet."""
+def declare_overlays(overlays: Iterable[Any]) -> None:
+    """Add a property for each OverlayOption to simulated objects. Their class must not be registered yet."""
     for one in overlays:
         if one.property_name:
             DAMPSIM_PG_object.__annotations__[one.property_name] = BoolProperty(
@@ -496,11 +461,11 @@ def declare_overlays(overlays: Iterable[HasOverlayProperty]) -> None:
 
 
 CLASSES = (DAMPSIM_PG_variant, DAMPSIM_PG_point, DAMPSIM_PG_link, DAMPSIM_PG_object, DAMPSIM_PG_progress)
+_register_classes, _unregister_classes = bpy.utils.register_classes_factory(CLASSES)
 
 
 def register() -> None:
-    for cls in CLASSES:
-        bpy.utils.register_class(cls)
+    _register_classes()
     Object.dampsim = PointerProperty(type=DAMPSIM_PG_object, override={"LIBRARY_OVERRIDABLE"})
     WindowManager.dampsim_progress = PointerProperty(type=DAMPSIM_PG_progress)
     WindowManager.dampsim_all_selected = BoolProperty(
@@ -515,5 +480,4 @@ def unregister() -> None:
     del WindowManager.dampsim_all_selected
     del WindowManager.dampsim_progress
     del Object.dampsim
-    for cls in reversed(CLASSES):
-        bpy.utils.unregister_class(cls)
+    _unregister_classes()

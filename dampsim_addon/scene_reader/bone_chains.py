@@ -13,6 +13,7 @@ from ...core import Array
 from ...core.geometry.mesh.affine import transform_points
 from ..blender.animation import channelbags
 from ..blender.dampsim_names import is_rig_modifier
+from ..blender.sampler import read_array
 
 # Words in the names of bones that usually follow the others, in lower case.
 _SECONDARY_WORDS = frozenset(
@@ -122,9 +123,8 @@ def _keyed_bones(rig: bpy.types.Object) -> set[str]:
             match = _BONE_PATH.match(curve.data_path)
             if match is None or curve.mute:
                 continue
-            values = np.empty(2 * len(curve.keyframe_points))
-            curve.keyframe_points.foreach_get("co", values)
-            if np.ptp(values[1::2]) > _MIN_CHANGE if len(values) else False:
+            values = read_array(curve.keyframe_points, "co", np.float64, 2)[:, 1]
+            if len(values) and np.ptp(values) > _MIN_CHANGE:
                 found.add(bpy.utils.unescape_identifier(match[1]))
     drivers = rig.animation_data.drivers if rig.animation_data is not None else ()
     for driver in drivers:

@@ -14,14 +14,22 @@ from ...core.geometry.mesh.affine import transform_points
 from ...core.geometry.mesh.nearest_source import nearest_source
 from ..blender.animation import animated_paths
 from ..blender.modifiers import has_weight_modifier, simulated_topology_modifiers, trailing_solidify
+from ..blender.sampler import read_array
 from ..blender.vertex_groups import MAX_EXPORTED_BONES, keep_largest_weights, read_weights, sum_weights
 from ..model.groups import group_of
 from ..model.properties import read_settings
 from .bone_chains import bone_influences
 from .muscles import build_controller
 from .pin_proposals import modelled_world_vertices
-from .scene_builder import check_pin_weights, group_weights, has_animated_pressure, mesh_edges, mesh_triangles
-from .seams import seam_pairs
+from .scene_builder import (
+    check_pin_weights,
+    edges_and_seams,
+    has_animated_pressure,
+    local_axes,
+    mesh_edges,
+    mesh_triangles,
+    painted_maps,
+)
 
 # Difference from weight 1 that is a rounding error.
 _PIN_ROUNDING = 1e-5
@@ -88,21 +96,18 @@ def checked_body(obj: bpy.types.Object) -> Body:
 
 def modelled_body(obj: bpy.types.Object) -> Body:
     """Return the body of an object as modelled, with its pins only. Raises DampSimError."""
-    kind = kind_by_name(obj.dampsim.kind)
     solidify = trailing_solidify(obj)
     surface = Surface(
         obj.name, modelled_world_vertices(obj), mesh_triangles(obj.data), solidify.name if solidify else ""
     )
-    no_edges = np.zeros((0, 2), dtype=np.int64)
     name = obj.dampsim.pin_group
     return Body(
         surface,
         read_weights(obj, [name])[0] if name in obj.vertex_groups else np.zeros(len(surface.vertices)),
         read_settings(obj),
-        kind.name,
-        mesh_edges(obj.data) if kind.uses_edges else no_edges,
+        obj.dampsim.kind,
         has_animated_pressure=has_animated_pressure(obj),
-        seams=seam_pairs(obj, obj, surface) if kind.supports_seams else no_edges,
+        **edges_and_seams(obj, obj, surface),
     )
 
 
@@ -111,17 +116,10 @@ def complete_body(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.type
 
     It has all inputs of its model, except for vertices that modifiers generate.
     """
-    body, weight_maps = modelled_body(obj), group_weights(obj, obj)
-    columns = np.array(obj.matrix_world)[:3, :3]
-    return replace(
-        body,
-        stiffness_map=weight_maps.get("stiffness_group"),
-        length_map=weight_maps.get("length_group"),
-        axes=(columns / np.linalg.norm(columns, axis=0)).T,
-        controller=build_controller(obj, obj, scene, layer),
-        fibre_map=weight_maps.get("fibre_group"),
-        fibre_direction=weight_maps.get("direction_group"),
-    )
+    body, maps = modelled_body(obj), painted_maps(obj, obj)
+    model_maps = {one: maps.get(one) for one in ("stiffness_map", "length_map", "fibre_map", "fibre_direction")}
+    axes = local_axes(np.array(obj.matrix_world))
+    return replace(body, **model_maps, axes=axes, controller=build_controller(obj, obj, scene, layer))
 
 
 def modelled_labels(obj: bpy.types.Object) -> Index | None:
@@ -151,10 +149,8 @@ def _boneless_vertices(total: Array) -> Mask:
 
 
 def _faceless_vertices(mesh: bpy.types.Mesh) -> Mask:
-    used = np.empty(len(mesh.loops), dtype=np.int32)
-    mesh.loops.foreach_get("vertex_index", used)
     found = np.ones(len(mesh.vertices), dtype=bool)
-    found[used] = False
+    found[read_array(mesh.loops, "vertex_index", np.int32)] = False
     return found
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from ...core import (
     Array,
     Controller,
-    Index,
     Muscle,
     MuscleOverride,
     SceneError,
@@ -117,12 +116,8 @@ def build_controller(
         Muscle(
             one.name,
             marked_edges(rest.data, one.attribute),
-            _round_single(0.01 * one.length),
-            _round_single(0.01 * one.stiffness),
-            _round_single(0.01 * one.stiffness_on),
-            _round_single(one.damping),
-            _round_single(one.damping_on),
-            _round_single(one.threshold),
+            *(_round_single(0.01 * percentage) for percentage in (one.length, one.stiffness, one.stiffness_on)),
+            *(_round_single(value) for value in (one.damping, one.damping_on, one.threshold)),
             one.delay,
             tuple(_round_single(sensor_weight(one, k)) for k in range(len(group.sensors))),
             _round_single(one.fps) or frame_rate(scene),
@@ -138,24 +133,14 @@ def _build_sensor(
     if one.sense == SensorType.LENGTH:
         low, high = _round_single(0.01 * one.low), _round_single(0.01 * one.high)
         return Sensor(one.name, SensorType.LENGTH, low, high, edges=marked_edges(rest.data, one.attribute))
-    vertices = _sensor_vertices(obj, rest, one)
+    vertices = np.zeros(0, dtype=np.int64)
+    if one.vertex_group in obj.vertex_groups:
+        vertices = np.flatnonzero(read_weights(rest, [one.vertex_group])[0] > 0.0)
     if one.sense == SensorType.CONTACT:
         return Sensor(one.name, SensorType.CONTACT, high=math.inf, vertices=vertices)
     target_index = target_objects.index(one.target) if one.target is not None else -1
-    return Sensor(
-        one.name,
-        SensorType.DISTANCE,
-        _round_single(one.near),
-        _round_single(one.far),
-        vertices=vertices,
-        target=target_index,
-    )
-
-
-def _sensor_vertices(obj: bpy.types.Object, rest: bpy.types.Object, one: bpy.types.PropertyGroup) -> Index:
-    if one.vertex_group not in obj.vertex_groups:
-        return np.zeros(0, dtype=np.int64)
-    return np.flatnonzero(read_weights(rest, [one.vertex_group])[0] > 0.0)
+    near, far = _round_single(one.near), _round_single(one.far)
+    return Sensor(one.name, SensorType.DISTANCE, near, far, vertices=vertices, target=target_index)
 
 
 def _round_single(value: float) -> float:

@@ -24,6 +24,7 @@ from .bone_chains import (
     secondary_influences,
     selected_influences,
 )
+from .scene_builder import mesh_edges
 
 # Quantiles of the vertices' distances to the bones: below the first, vertices are pinned; above the second, free.
 _PINNED_QUANTILE, _FREE_QUANTILE = 0.15, 0.5
@@ -128,9 +129,7 @@ def _like_neighbours(obj: bpy.types.Object, vertices: Array, painted: Array) -> 
     has_weight = painted.sum(axis=0) > 0.0
     if has_weight.all():
         return painted
-    ends = np.empty(2 * len(obj.data.edges), dtype=np.int32)
-    obj.data.edges.foreach_get("vertices", ends)
-    return np.asarray(painted[:, nearest_source(vertices, ends.reshape(-1, 2).astype(np.int64), has_weight)])
+    return np.asarray(painted[:, nearest_source(vertices, mesh_edges(obj.data), has_weight)])
 
 
 def _automatic_free_bones(found: list[BoneInfluence], painted: Array) -> list[BoneInfluence]:

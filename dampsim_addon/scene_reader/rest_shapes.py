@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import bpy
 import numpy as np
@@ -12,7 +13,7 @@ from mathutils.bvhtree import BVHTree
 from mathutils.kdtree import KDTree
 
 from ...core import Array, kind_by_name
-from ..blender.sampler import Sampler
+from ..blender.sampler import Sampler, read_array
 from ..model.links import anchor_matrix
 from ..model.objects import is_simulated
 from ..model.properties import read_settings
@@ -63,37 +64,29 @@ def read_rest_shape(
 
 
 def _faces(mesh: bpy.types.Mesh) -> list[list[int]]:
-    corners, starts = np.empty(len(mesh.loops), dtype=np.int32), np.empty(len(mesh.polygons), dtype=np.int32)
-    mesh.loops.foreach_get("vertex_index", corners)
-    mesh.polygons.foreach_get("loop_start", starts)
+    corners = read_array(mesh.loops, "vertex_index", np.int32)
+    starts = read_array(mesh.polygons, "loop_start", np.int32)
     return [face.tolist() for face in np.split(corners, starts[1:])] if len(starts) else []
 
 
 def _nearest_point_search(vertices: Array, faces: list[list[int]]) -> Nearest:
     """Return a function for the nearest point on the faces, or of the vertices without faces, and its distance."""
-    if faces:
-        tree = BVHTree.FromPolygons(vertices.tolist(), faces)
+    find: Any = BVHTree.FromPolygons(vertices.tolist(), faces).find_nearest if faces else vertex_tree(vertices).find
 
-        def nearest_on_faces(point: Vector) -> tuple[Array, float]:
-            place, _, _, distance = tree.find_nearest(point)
-            # Only an empty tree returns None.
-            assert place is not None
-            assert distance is not None
-            return np.array(place, dtype=float), distance
-
-        return nearest_on_faces
-    points = KDTree(len(vertices))
-    for number, vertex in enumerate(vertices.tolist()):
-        points.insert(vertex, number)
-    points.balance()
-
-    def nearest_vertex(point: Vector) -> tuple[Array, float]:
-        place, _, distance = points.find(point)
-        assert place is not None
-        assert distance is not None
+    def nearest(point: Vector) -> tuple[Array, float]:
+        place, *_, distance = find(point)
         return np.array(place, dtype=float), distance
 
-    return nearest_vertex
+    return nearest
+
+
+def vertex_tree(vertices: Array) -> KDTree:
+    """Return a tree to search vertices (v, 3)."""
+    tree = KDTree(len(vertices))
+    for number, vertex in enumerate(vertices.tolist()):
+        tree.insert(vertex, number)
+    tree.balance()
+    return tree
 
 
 def _link_position(shape: RestShape, other: RestShape, vertex: Array, place: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import bpy
 import numpy as np
@@ -27,7 +28,6 @@ from ...core import (
     find_pieces,
     kind_by_name,
 )
-from ...core.base.arrays import Mask
 from ...core.base.wording import closest_name
 from ...core.bodies.solid import SolidKind
 from ...core.bodies.weave import WeaveKind
@@ -35,7 +35,7 @@ from ...core.simulation.method_selection import supports_damping_map, torque_sch
 from ..blender.animation import animated_paths, has_keyed_points
 from ..blender.collider_reader import ColliderReader
 from ..blender.modifiers import has_deform_modifier, simulated_topology_modifiers
-from ..blender.sampler import GroupSampler, Sampler, check_scale, frame_rate, gravity
+from ..blender.sampler import GroupSampler, Sampler, check_scale, frame_rate, gravity, read_array
 from ..blender.vertex_groups import read_weights
 from ..model.colliders import (
     active_colliders,
@@ -45,7 +45,7 @@ from ..model.colliders import (
 )
 from ..model.groups import Group, cache_ids
 from ..model.links import anchor_points, check_links, scene_links
-from ..model.properties import effective_value, read_settings
+from ..model.properties import VERTEX_GROUP_ROLES, effective_value, read_settings
 from .muscles import build_controller, has_muscles, read_dampers
 from .parts import assigned_parts, part_problem, read_parts
 from .sample_reader import SampleReader, has_evaluated_pins
@@ -66,13 +66,6 @@ def collider_names(
     names = tuple(str(other.name_full) for other in active_colliders(obj, view_layer))
     # Objects that do not collide are marked in their settings.
     return None if not obj.dampsim.collide or set(names) == set(known) else names
-
-
-# Properties of DAMPSIM_PG_object that name a vertex group.
-VERTEX_GROUP_ROLES = (
-    "pin_group", "settle_group", "stiffness_group", "length_group", "centre_group", "friction_group", "front_group",
-    "fibre_group", "direction_group", "damping_group",
-)  # fmt: skip
 
 
 def has_group_effect(obj: bpy.types.Object, role: str) -> bool:
@@ -140,15 +133,16 @@ def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None
     check_scale(obj, np.array(obj.matrix_world))
 
 
-def group_weights(obj: bpy.types.Object, rest: bpy.types.Object) -> dict[str, Array]:
-    """Return the weights (v,) of the vertex groups that have an effect, by role. rest: see Sampler.rest_pose().
+def painted_maps(obj: bpy.types.Object, rest: bpy.types.Object) -> dict[str, Any]:
+    """Return the weights (v,) of the vertex groups that have an effect, by the attribute of Body that holds them.
 
-    Raises PinError if no vertex has a weight in the pin group.
+    rest: see Sampler.rest_pose().  Raises PinError if no vertex has a weight in the pin group.
     """
-    chosen = effective_groups(obj)
-    found = dict(zip(chosen, read_weights(rest, list(chosen.values())), strict=True))
-    if "pin_group" in found:
-        check_pin_weights(obj, found["pin_group"])
+    chosen, special = effective_groups(obj), {"pin_group": "pins", "direction_group": "fibre_direction"}
+    names = [special.get(role, role.replace("_group", "_map")) for role in chosen]
+    found = dict(zip(names, read_weights(rest, list(chosen.values())), strict=True))
+    if "pins" in found:
+        check_pin_weights(obj, found["pins"])
     return found
 
 
@@ -169,16 +163,25 @@ def has_animated_pressure(obj: bpy.types.Object) -> bool:
 def mesh_triangles(mesh: bpy.types.Mesh) -> Index:
     """Return the triangulated faces (t, 3) of a mesh."""
     mesh.calc_loop_triangles()
-    flat = np.empty(3 * len(mesh.loop_triangles), dtype=np.int32)
-    mesh.loop_triangles.foreach_get("vertices", flat)
-    return flat.reshape(-1, 3).astype(np.int64)
+    return read_array(mesh.loop_triangles, "vertices", np.int32, 3).astype(np.int64)
 
 
 def mesh_edges(mesh: bpy.types.Mesh) -> Index:
     """Return the edges (e, 2) of a mesh."""
-    flat = np.empty(2 * len(mesh.edges), dtype=np.int32)
-    mesh.edges.foreach_get("vertices", flat)
-    return flat.reshape(-1, 2).astype(np.int64)
+    return read_array(mesh.edges, "vertices", np.int32, 2).astype(np.int64)
+
+
+def edges_and_seams(obj: bpy.types.Object, rest: bpy.types.Object, surface: Surface) -> dict[str, Any]:
+    """Return the edges and seams of a body, as far as its kind uses them. rest: see Sampler.rest_pose()."""
+    kind = kind_by_name(obj.dampsim.kind)
+    edges = {"edges": mesh_edges(rest.data)} if kind.uses_edges else {}
+    return {**edges, "seams": seam_pairs(obj, rest, surface)} if kind.supports_seams else edges
+
+
+def local_axes(matrix: Array) -> Array:
+    """Return the local axes of an object in world space, one per row. matrix: (4, 4) to world space."""
+    columns = matrix[:3, :3]
+    return np.asarray((columns / np.linalg.norm(columns, axis=0)).T)
 
 
 def build_scene(sampler: GroupSampler) -> Scene:
@@ -210,11 +213,11 @@ def read_scene(sampler: GroupSampler) -> tuple[Scene, SampleReader]:
         return reader.read(sampler, frame)
 
     names = [one.name for one in collider_readers]
+    bodies = [
+        replace(body, colliders=collider_names(obj, layer, names)) for body, obj in zip(bodies, members, strict=True)
+    ]
     core_scene = Scene(
-        tuple(
-            replace(body, colliders=collider_names(obj, layer, names))
-            for body, obj in zip(bodies, members, strict=True)
-        ),
+        tuple(bodies),
         frame_rate(scene),
         np.array(gravity(scene)),
         scene.frame_start,
@@ -224,14 +227,12 @@ def read_scene(sampler: GroupSampler) -> tuple[Scene, SampleReader]:
         tuple(_build_collider(one, layer, first_frame) for one in collider_readers),
         sample,
     )
-    followers = (
-        _follower_mask(core_scene, body) if obj.dampsim.unpinned_pieces == "FOLLOW" else None
-        for body, obj in zip(core_scene.bodies, members, strict=True)
-    )
-    with_followers = (
-        replace(body, follower_mask=mask) for body, mask in zip(core_scene.bodies, followers, strict=True)
-    )
-    return replace(core_scene, bodies=tuple(with_followers)), reader
+    for place, obj in enumerate(members):
+        if obj.dampsim.unpinned_pieces == "FOLLOW":
+            pieces = find_pieces(bodies[place], core_scene.link_points(obj.name))
+            followers = pieces.unreached_vertices if pieces.unreached_count else None
+            bodies[place] = replace(bodies[place], follower_mask=followers)
+    return replace(core_scene, bodies=tuple(bodies)), reader
 
 
 def _build_collider(reader: ColliderReader, view_layer: bpy.types.ViewLayer, frame: float) -> Collider:
@@ -242,55 +243,37 @@ def _build_collider(reader: ColliderReader, view_layer: bpy.types.ViewLayer, fra
     return Collider(reader.name, vertices, triangles, reader.plane, roughness_map=roughness)
 
 
-def _follower_mask(core_scene: Scene, body: Body) -> Mask | None:
-    """Return the vertices (v,) of the pieces of a body that no pin or link reaches; None if there are none."""
-    pieces = find_pieces(body, core_scene.link_points(body.name))
-    return pieces.unreached_vertices if pieces.unreached_count else None
-
-
 def _build_body(member: Sampler, cache_id: str) -> Body:
-    obj = member.obj
-    body_kind = kind_by_name(obj.dampsim.kind)
+    obj, animated = member.obj, animated_paths(member.obj)
     solidify = member.trailing_solidify
     with member.rest_pose() as (vertices, rest):
-        mesh = rest.data
-        surface = Surface(obj.name, vertices, mesh_triangles(mesh), solidify)
-        edge_pairs = mesh_edges(mesh) if body_kind.uses_edges else np.zeros((0, 2), dtype=np.int64)
-        seam_edges = seam_pairs(obj, rest, surface) if body_kind.supports_seams else np.zeros((0, 2), dtype=np.int64)
+        surface = Surface(obj.name, vertices, mesh_triangles(rest.data), solidify)
+        pairs = edges_and_seams(obj, rest, surface)
         controller = build_controller(obj, rest, member.scene, member.view_layer)
         # The scene is at the first frame, so keyframed dials have their initial values.
         settings = read_settings(obj)
-        weight_maps, parts, dampers = group_weights(obj, rest), read_parts(obj, rest), read_dampers(obj, mesh)
-        columns = member.matrix()[:3, :3]
-        axes = (columns / np.linalg.norm(columns, axis=0)).T
+        maps, parts, dampers = painted_maps(obj, rest), read_parts(obj, rest), read_dampers(obj, rest.data)
+        axes = local_axes(member.matrix())
 
     body = Body(
         surface,
-        weight_maps.get("pin_group", np.zeros(len(surface.vertices))),
+        maps.pop("pins", np.zeros(len(surface.vertices))),
         settings,
-        body_kind.name,
-        edge_pairs,
-        settle_map=weight_maps.get("settle_group"),
-        stiffness_map=weight_maps.get("stiffness_group"),
-        length_map=weight_maps.get("length_group"),
-        has_animated_settings=has_animated_dials(obj),
+        obj.dampsim.kind,
+        # Keyframes, drivers and NLA strips of the object's dials.
+        has_animated_settings=any(path.startswith("dampsim.") for path in animated),
         has_animated_pressure=has_animated_pressure(obj),
-        has_animated_pins="dampsim.hold" in animated_paths(obj) or has_evaluated_pins(obj),
+        has_animated_pins="dampsim.hold" in animated or has_evaluated_pins(obj),
         is_deforming=is_deformed(obj),
         cache_id=cache_id,
-        centre_map=weight_maps.get("centre_group"),
-        friction_map=weight_maps.get("friction_group"),
-        front_map=weight_maps.get("front_group"),
         axes=axes,
-        seams=seam_edges,
         controller=controller,
-        fibre_map=weight_maps.get("fibre_group"),
-        fibre_direction=weight_maps.get("direction_group"),
         parts=parts,
         dampers=dampers,
-        damping_map=weight_maps.get("damping_group"),
+        **maps,
+        **pairs,
     )
-    body_kind.check(body)
+    kind_by_name(body.kind).check(body)
     return body
 
 
@@ -300,8 +283,3 @@ def is_deformed(obj: bpy.types.Object) -> bool:
         return True
     keys = obj.data.shape_keys
     return keys is not None and bool(animated_paths(keys))
-
-
-def has_animated_dials(obj: bpy.types.Object) -> bool:
-    """Return whether keyframes, drivers or NLA strips animate the object's dials."""
-    return any(path.startswith("dampsim.") for path in animated_paths(obj))

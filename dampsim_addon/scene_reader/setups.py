@@ -12,7 +12,6 @@ import numpy as np
 from mathutils import Vector
 from mathutils.bvhtree import BVHTree
 from mathutils.interpolate import poly_3d_calc
-from mathutils.kdtree import KDTree
 
 from ...core import PARAMETERS, Array, ParameterError
 from ...core.base.untrusted_files import is_printable, parse_json, printable_text, shown_text
@@ -22,8 +21,9 @@ from ...core.scene.part import KEYABLE_PART_DIALS
 from ..blender.sampler import mesh_positions
 from ..blender.vertex_groups import read_weights, write_weights
 from ..model.parameter_properties import DAMPSIM_PG_part
-from ..model.properties import DAMPSIM_PG_object
-from .scene_builder import VERTEX_GROUP_ROLES, mesh_triangles
+from ..model.properties import VERTEX_GROUP_ROLES, DAMPSIM_PG_object
+from .rest_shapes import vertex_tree
+from .scene_builder import mesh_triangles
 
 FORMAT_NAME, FORMAT_VERSION = "DampSim setup", 1
 # Files of setups have a few kilobytes.
@@ -149,10 +149,7 @@ def _interpolate(vertices: Array, triangles: list[list[int]], weights: Array, po
     """Return the weights (p,) of a surface at the points nearest to points (p, 3), and the mean distance."""
     found, total = np.zeros(len(points)), 0.0
     if not triangles:
-        tree = KDTree(len(vertices))
-        for number, vertex in enumerate(vertices.tolist()):
-            tree.insert(vertex, number)
-        tree.balance()
+        tree = vertex_tree(vertices)
         for number, point in enumerate(points.tolist()):
             _, nearest, distance = tree.find(point)
             assert distance is not None

@@ -29,9 +29,9 @@ from ..model.colliders import collider_settings
 from ..model.force_fields import force_field_settings
 from ..model.groups import cache_ids, group_of, last_frame
 from ..model.objects import refresh_active
-from ..model.properties import effective_value, read_settings
+from ..model.properties import VERTEX_GROUP_ROLES, effective_value, read_settings
 from ..scene_reader.parts import animated_part_dials, assigned_parts
-from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES, has_group_effect
+from ..scene_reader.scene_builder import has_group_effect
 from ..session import SessionState, Subscriber
 from ..targets import Storage, find_target
 from .bake_inputs import (

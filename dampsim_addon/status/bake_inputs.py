@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import bpy
@@ -21,13 +21,22 @@ from ..blender.dampsim_names import bake_mark, is_output_modifier, is_tagged_act
 from ..blender.edge_attributes import edge_values, marked_edges
 from ..blender.modifiers import DEFORMING, modifier_settings, sampled_modifiers
 from ..blender.movers import referenced_objects
+from ..blender.sampler import read_array
 from ..blender.vertex_groups import read_weights
 from ..model.colliders import active_colliders, roughness_group, simulation_view_layer
 from ..scene_reader.muscles import controller_settings, damper_attribute, has_muscles, sensor_targets
 from ..scene_reader.parts import find_animated_dial
 from ..scene_reader.scene_builder import effective_groups
 from ..scene_reader.seams import seam_groups
-from .setup_digests import bone_places, digest_setup, digest_source_setups, replace_bone_names
+from .setup_digests import (
+    array_bytes,
+    bone_places,
+    digest_setup,
+    digest_source_setups,
+    keyframe_points,
+    replace_bone_names,
+    rounded,
+)
 
 _BONE = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 # Prefixes of the names of a collider's inputs.
@@ -42,8 +51,6 @@ PARENT_PREFIX = "parent of "
 POSE_PREFIX = "pose of "
 # Name of the input of muscles and sensors.
 MUSCLES = "the muscles"
-# Decimals to which values are compared.
-_DIGITS = 5
 # Function that returns the name under which an object is reported.
 DisplayName = Callable[[bpy.types.Object], str]
 
@@ -100,7 +107,7 @@ def input_digests(
 
 def _mesh_shape(mesh: bpy.types.Mesh) -> object:
     """Return the number of faces and the vertices of a mesh, unless these are keyed: others cover their keyframes."""
-    return len(mesh.polygons), b"" if has_keyed_points(mesh) else _array_bytes(mesh.vertices, "co", 3)
+    return len(mesh.polygons), b"" if has_keyed_points(mesh) else array_bytes(mesh.vertices, "co", 3)
 
 
 def influencing_objects(obj: bpy.types.Object) -> list[bpy.types.Object]:
@@ -174,10 +181,10 @@ def motion_sources(obj: bpy.types.Object) -> list[bpy.types.Object]:
         if one in found:
             continue
         found[one] = None
-        bones = one.pose.bones if one.pose is not None else ()
-        held_by = [one, *bones]
-        queue += [other for holder in held_by for c in holder.constraints for other in _constraint_targets(c)]
-        queue += [other for m in one.modifiers if not is_output_modifier(m) for other in referenced_objects(m)]
+        holders = [one, *(one.pose.bones if one.pose is not None else ())]
+        referring = [constraint for holder in holders for constraint in holder.constraints]
+        referring += [modifier for modifier in one.modifiers if not is_output_modifier(modifier)]
+        queue += [other for struct in referring for other in referenced_objects(struct)]
         if one.parent is not None:
             queue.append(one.parent)
     return list(found)
@@ -229,7 +236,7 @@ def _digest_motion(
         add_digest(f"place of {name}", _static_transform(source, "", keyed_paths))
     parent_bone = bone_places(source.parent).get(source.parent_bone, source.parent_bone)
     parent = _reference_name(source.parent, display_name)
-    add_digest(f"{PARENT_PREFIX}{name}", (parent, parent_bone, _rounded(source.matrix_parent_inverse)))
+    add_digest(f"{PARENT_PREFIX}{name}", (parent, parent_bone, rounded(source.matrix_parent_inverse)))
     for constraint in source.constraints:
         add_digest(f"constraint {constraint.name} of {name}", _settings_and_references(constraint, display_name))
     for bone in source.pose.bones if source.pose is not None else ():
@@ -252,7 +259,7 @@ def _static_transform(one: bpy.types.Object | bpy.types.PoseBone, path: str, key
     if isinstance(one, bpy.types.PoseBone):
         # Those from before a bake to existing bones, which is an output.
         values |= {name: before for name, before in kept_pose(one).items() if name in values}
-    return [one.rotation_mode, *(_rounded(value) for value in values.values())]
+    return [one.rotation_mode, *(rounded(value) for value in values.values())]
 
 
 def _reference_name(other: bpy.types.ID | None, display_name: DisplayName) -> str:
@@ -261,39 +268,12 @@ def _reference_name(other: bpy.types.ID | None, display_name: DisplayName) -> st
 
 
 def _keyframe_bytes(curve: bpy.types.FCurve) -> bytes:
-    points = curve.keyframe_points
-    found = [_array_bytes(points, name, 2) for name in ("co", "handle_left", "handle_right")]
-    modes = np.empty(len(points), dtype=np.int32)
-    points.foreach_get("interpolation", modes)
-    return b"".join(
-        [*found, modes.tobytes(), repr([_settings_and_references(m, str) for m in curve.modifiers]).encode()]
-    )
-
-
-def _array_bytes(collection: Any, name: str, width: int) -> bytes:
-    values = np.empty(width * len(collection), dtype=np.float32)
-    collection.foreach_get(name, values)
-    return values.tobytes()
-
-
-def _referenced_objects(struct: Any) -> Iterator[bpy.types.Object]:
-    for prop in struct.bl_rna.properties:
-        if prop.type == "POINTER" and isinstance(value := getattr(struct, prop.identifier), bpy.types.Object):
-            yield value
-
-
-def _constraint_targets(constraint: Any) -> Iterator[bpy.types.Object]:
-    """Iterate over the target objects of a constraint, including poles and an Armature's targets."""
-    yield from _referenced_objects(constraint)
-    for one in getattr(constraint, "targets", ()):
-        if one.target is not None:
-            yield one.target
+    modes = read_array(curve.keyframe_points, "interpolation", np.int32).tobytes()
+    modifiers = repr([_settings_and_references(one, str) for one in curve.modifiers]).encode()
+    return keyframe_points(curve) + modes + modifiers
 
 
 def _settings_and_references(struct: Any, display_name: DisplayName) -> list[object]:
     """Return the settings of a modifier or constraint, and the names of the objects that it refers to."""
-    return [*modifier_settings(struct), *(display_name(other) for other in _referenced_objects(struct))]
-
-
-def _rounded(value: Any) -> object:
-    return [_rounded(one) for one in value] if hasattr(value, "__len__") else round(value, _DIGITS) + 0.0
+    pointers = [getattr(struct, prop.identifier) for prop in struct.bl_rna.properties if prop.type == "POINTER"]
+    return [*modifier_settings(struct), *(display_name(one) for one in pointers if isinstance(one, bpy.types.Object))]

@@ -15,7 +15,7 @@ import bpy
 
 from ..model.colliders import all_colliders
 from ..model.objects import all_simulated
-from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
+from ..model.properties import VERTEX_GROUP_ROLES
 from ..session import SessionState, Subscriber
 from .bake_changes import rename_recorded_inputs
 

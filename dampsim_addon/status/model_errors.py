@@ -19,9 +19,9 @@ from ...core.simulation.assembly import check_buildable
 from ..blender.modifiers import simulated_topology_modifiers
 from ..model.colliders import simulation_view_layer
 from ..model.objects import refresh_active
+from ..model.properties import VERTEX_GROUP_ROLES
 from ..scene_reader.mesh_parts import complete_body
 from ..scene_reader.muscles import controller_settings
-from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
 from ..session import SessionState, Subscriber
 from .pieces import Key, part_inputs
 

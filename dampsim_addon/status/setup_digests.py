@@ -21,6 +21,7 @@ from ..blender.dampsim_names import bake_keys, bake_mark, is_output_modifier, is
 from ..blender.geometry_nodes import nested_trees
 from ..blender.modifiers import modifier_settings, sampled_modifiers
 from ..blender.movers import node_inputs, referenced_objects
+from ..blender.sampler import read_array
 from ..blender.vertex_groups import positive_weights
 
 # Function that adds a value to the digest of an input.
@@ -130,13 +131,14 @@ def _animation_settings(block: bpy.types.ID) -> Iterator[object]:
 
 
 def _strip_settings(strip: Any) -> object:
-    curves = [(curve.data_path, curve.mute, _points(curve)) for curve in strip.fcurves]
+    curves = [(curve.data_path, curve.mute, keyframe_points(curve)) for curve in strip.fcurves]
     handle = strip.action_slot.handle if strip.action_slot is not None else 0
     return _simple_settings(strip), handle, curves, [_strip_settings(one) for one in strip.strips]
 
 
-def _points(curve: bpy.types.FCurve) -> bytes:
-    return b"".join(_array_bytes(curve.keyframe_points, name, 2) for name in ("co", "handle_left", "handle_right"))
+def keyframe_points(curve: bpy.types.FCurve) -> bytes:
+    """Return the keyframes of a curve and their handles."""
+    return b"".join(array_bytes(curve.keyframe_points, name, 2) for name in ("co", "handle_left", "handle_right"))
 
 
 def _easings(curve: bpy.types.FCurve) -> Iterator[object]:
@@ -180,7 +182,7 @@ def _tree_values(tree: Any) -> object:
             for link in tree.links if not link.is_muted]  # fmt: skip
     places = {node.name: place for place, node in enumerate(tree.nodes)}
     links = sorted((places[one], output, places[other], entry) for one, output, other, entry in ends)
-    curves = [(curve.data_path, curve.array_index, curve.mute, _points(curve)) for curve in user_fcurves(tree)]
+    curves = [(curve.data_path, curve.array_index, curve.mute, keyframe_points(curve)) for curve in user_fcurves(tree)]
     return nodes, links, curves, list(_driver_inputs(tree))
 
 
@@ -195,13 +197,13 @@ def _plain_value(value: Any) -> object:
     if isinstance(value, bpy.types.ID):
         # The digests of objects have their own names.
         return type(value).__name__
-    return value if isinstance(value, (bool, int, str)) or value is None else _rounded(value)
+    return value if isinstance(value, (bool, int, str)) or value is None else rounded(value)
 
 
 def _parenting(source: bpy.types.Object) -> object:
     """Return how an object follows its parent, and its delta transform."""
     keyed = set(animated_paths(source))
-    deltas = [_rounded(getattr(source, name)) for name in _DELTA_NAMES if name not in keyed]
+    deltas = [rounded(getattr(source, name)) for name in _DELTA_NAMES if name not in keyed]
     return source.parent_type, tuple(source.parent_vertices), deltas
 
 
@@ -213,7 +215,7 @@ def _rest_pose(rig: bpy.types.Object) -> object:
     found: list[object] = [rig.data.pose_position]
     for bone in bones:
         path = bone.path_from_id()
-        plain = [_rounded(getattr(bone, name)) for name in (*_BONE_NAMES, "matrix_local", "length")]
+        plain = [rounded(getattr(bone, name)) for name in (*_BONE_NAMES, "matrix_local", "length")]
         bends = _simple_settings(bone, only=("bbone_",))
         bends = [(name, value) for name, value in bends if f"{path}.{name}" not in keyed_data]
         found.append((places[bone.parent.name] if bone.parent is not None else -1, plain, bends))
@@ -267,7 +269,7 @@ def _used_weights(obj: bpy.types.Object) -> str:
 def _shape_values(data: Any) -> object:
     """Return the shape of a mesh, lattice or curve, with the user's shape keys."""
     keys = getattr(data, "shape_keys", None)
-    points = _array_bytes(keys.reference_key.points, "co", 3) if keys is not None else _rest_points(data)
+    points = array_bytes(keys.reference_key.points, "co", 3) if keys is not None else _rest_points(data)
     # Other digests cover the keyframes of points.
     return None if keys is None and has_keyed_points(data) else points, _key_values(data)
 
@@ -279,7 +281,7 @@ def _key_values(data: Any) -> list[object]:
         return []
     found: list[object] = []
     # Scripts can change the basis alone, and then Blender plays it instead of the vertices.
-    basis = _array_bytes(keys.reference_key.points, "co", 3)
+    basis = array_bytes(keys.reference_key.points, "co", 3)
     if isinstance(data, bpy.types.Mesh) and basis != _rest_points(data):
         found.append(basis)
     keyed = set(animated_paths(keys))
@@ -289,7 +291,7 @@ def _key_values(data: Any) -> list[object]:
     for key in blocks:
         value = None if key.path_from_id("value") in keyed else round(key.value, _DIGITS)
         relative = places.get(key.relative_key.name, -1) if key.relative_key is not None else -1
-        found.append((value, key.mute, key.vertex_group, relative, _array_bytes(key.points, "co", 3)))
+        found.append((value, key.mute, key.vertex_group, relative, array_bytes(key.points, "co", 3)))
     if blocks:
         found.append((keys.use_relative, None if "eval_time" in keyed else round(keys.eval_time, _DIGITS)))
     return found
@@ -297,9 +299,9 @@ def _key_values(data: Any) -> list[object]:
 
 def _rest_points(data: Any) -> object:
     if isinstance(data, bpy.types.Mesh):
-        return _array_bytes(data.vertices, "co", 3)
+        return array_bytes(data.vertices, "co", 3)
     if isinstance(data, bpy.types.Lattice):
-        return _array_bytes(data.points, "co_deform", 3)
+        return array_bytes(data.points, "co_deform", 3)
     if isinstance(data, bpy.types.Curve):
         beziers = [
             (p.co[:], p.handle_left[:], p.handle_right[:], p.tilt) for s in data.splines for p in s.bezier_points
@@ -307,7 +309,7 @@ def _rest_points(data: Any) -> object:
         points = [(p.co[:], p.tilt) for s in data.splines for p in s.points]
         keyed = animated_paths(data)
         settings = [(name, value) for name, value in _simple_settings(data) if name not in keyed]
-        return _rounded([beziers, points]), [(s.use_cyclic_u, s.order_u) for s in data.splines], settings
+        return rounded([beziers, points]), [(s.use_cyclic_u, s.order_u) for s in data.splines], settings
     return None
 
 
@@ -317,7 +319,7 @@ def _driver_inputs(block: bpy.types.ID) -> Iterator[object]:
     for curve in data.drivers if data is not None else ():
         path = replace_bone_names(curve.data_path, places)
         yield path, curve.mute, curve.driver.type, [modifier_settings(one) for one in curve.modifiers]
-        yield _points(curve)
+        yield keyframe_points(curve)
         for variable in curve.driver.variables:
             yield variable.type
             for target in variable.targets:
@@ -336,12 +338,17 @@ def _read_values(target: Any, kind: str) -> Iterator[object]:
     for curve in user_fcurves(block):
         if not path or path.startswith(curve.data_path):
             is_keyed = True
-            yield replace_bone_names(curve.data_path, bone_places(block)), curve.array_index, curve.mute, _points(curve)
+            yield (
+                replace_bone_names(curve.data_path, bone_places(block)),
+                curve.array_index,
+                curve.mute,
+                keyframe_points(curve),
+            )
     if not path and isinstance(block, bpy.types.Object):
         names = ("location", "rotation_euler", "rotation_quaternion", "scale")
         pose = block.pose.bones if block.pose is not None else ()
         bone = next((one for one in pose if one.name == target.bone_target), None)
-        yield [] if is_keyed else [_rounded(getattr(one, name)) for one in (block, bone) if one for name in names]
+        yield [] if is_keyed else [rounded(getattr(one, name)) for one in (block, bone) if one for name in names]
     elif path and not is_keyed and not any(part in path for part in _DERIVED_PATHS):
         try:
             value = block.path_resolve(path)
@@ -353,7 +360,7 @@ def _read_values(target: Any, kind: str) -> Iterator[object]:
 
 def _simple_settings(struct: Any, only: tuple[str, ...] = ("",)) -> list[tuple[str, object]]:
     """Return the names and values of the plain editable settings of a struct. only: prefixes of their names."""
-    return [(name, _rounded(getattr(struct, name))) for name in _setting_names(type(struct), only)]
+    return [(name, rounded(getattr(struct, name))) for name in _setting_names(type(struct), only)]
 
 
 @functools.cache
@@ -368,15 +375,15 @@ def _setting_names(kind: type, only: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _array_bytes(collection: Any, name: str, width: int) -> bytes:
-    values = np.empty(width * len(collection), dtype=np.float32)
-    collection.foreach_get(name, values)
-    return values.tobytes()
+def array_bytes(collection: Any, name: str, width: int) -> bytes:
+    """Return a property of all items of a collection, in single precision."""
+    return read_array(collection, name, np.float32, width).tobytes()
 
 
-def _rounded(value: Any) -> object:
+def rounded(value: Any) -> object:
+    """Return a value with all its numbers rounded to the precision of comparisons."""
     if isinstance(value, (str, bool, int)) or value is None:
         return value
     if isinstance(value, float):
         return round(value, _DIGITS) + 0.0
-    return sorted(value) if isinstance(value, set) else [_rounded(one) for one in value]
+    return sorted(value) if isinstance(value, set) else [rounded(one) for one in value]
