@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import bpy
 from bpy.app.handlers import persistent
-
-State = TypeVar("State", bound="SessionState")
 
 
 class SessionState:
@@ -24,48 +22,35 @@ class SessionState:
     @classmethod
     def current(cls) -> Self:
         """Return the state of the open file; a new one on first use."""
-        return _SESSION.state(cls)
+        if cls not in _SESSION:
+            _SESSION[cls] = cls()
+        return cast("Self", _SESSION[cls])
 
     @classmethod
     def in_use(cls) -> list[Self]:
         """Return the states of this class and its subclasses that the open file has."""
-        return _SESSION.states(cls)
+        return [state for state in _SESSION.values() if isinstance(state, cls)]
 
     def close(self) -> None:
         """Release resources of Blender."""
 
 
-class AddonSession:
-    """All states of the open file, by class."""
-
-    def __init__(self) -> None:
-        self._states: dict[type[SessionState], SessionState] = {}
-
-    def state(self, kind: type[State]) -> State:
-        """Return the state of a class; a new one on first use."""
-        if kind not in self._states:
-            self._states[kind] = kind()
-        return cast(State, self._states[kind])
-
-    def states(self, kind: type[State]) -> list[State]:
-        """Return the states of a class and its subclasses that are in use."""
-        return [state for state in self._states.values() if isinstance(state, kind)]
-
-    def discard_all(self, *_: object) -> None:
-        """Discard all states."""
-        self._discard(self.states(SessionState))
-
-    def discard_objects(self, *_: object) -> None:
-        """Discard the states that do not survive undo."""
-        self._discard([state for state in self.states(SessionState) if not state.survives_undo])
-
-    def _discard(self, states: list[SessionState]) -> None:
-        for state in states:
-            del self._states[type(state)]
-            state.close()
+# All states of the open file, by class.
+_SESSION: dict[type[SessionState], SessionState] = {}
 
 
-_SESSION = AddonSession()
+def _discard_all(*_: object) -> None:
+    _discard(SessionState.in_use())
+
+
+def _discard_objects(*_: object) -> None:
+    _discard([state for state in SessionState.in_use() if not state.survives_undo])
+
+
+def _discard(states: list[SessionState]) -> None:
+    for state in states:
+        del _SESSION[type(state)]
+        state.close()
 
 
 @dataclass
@@ -94,7 +79,7 @@ class Dispatcher:
     def __init__(self, *subscribers: Subscriber) -> None:
         # Objects are discarded before an event, and after it, since other handlers may have read some in between.
         events = ("load_post", "undo_pre", "undo_post", "redo_pre", "redo_post", "blend_import_post")
-        discard = {"load_pre": _SESSION.discard_all, **dict.fromkeys(events, _SESSION.discard_objects)}
+        discard = {"load_pre": _discard_all, **dict.fromkeys(events, _discard_objects)}
         self.subscribers = (Subscriber("session", discard), *subscribers)
         self._handlers: dict[str, Callable[..., None]] = {}
         self._timers: list[Callable[[], float]] = []
@@ -119,7 +104,7 @@ class Dispatcher:
             event, handler = self._handlers.popitem()
             if handler in getattr(bpy.app.handlers, event):
                 getattr(bpy.app.handlers, event).remove(handler)
-        _SESSION.discard_all()
+        _discard_all()
 
     def _make_handler(self, event: str) -> Callable[..., None]:
         interested = [one for one in self.subscribers if event in one.handlers]

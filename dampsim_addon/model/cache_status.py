@@ -48,11 +48,16 @@ class _Statuses(SessionState, dict[tuple[str, ...], CacheStatus]):
     """Statuses by the properties that determine the locations of the files."""
 
 
+def played_source(obj: bpy.types.Object) -> Any:
+    """Return the modifier or cache file whose path is that of the object's baked file; None without one."""
+    modifier = bake_modifier(obj)
+    return getattr(modifier, "cache_file", None) or modifier
+
+
 def _status_key(obj: bpy.types.Object) -> tuple[str, ...]:
     """Return the properties that determine the locations of the files, without disk access."""
-    group, modifier = obj.dampsim, bake_modifier(obj)
-    source = getattr(modifier, "cache_file", None) or modifier
-    return bpy.data.filepath, group.cache_folder, group.together, group.cache_id, getattr(source, "filepath", "")
+    group, path = obj.dampsim, getattr(played_source(obj), "filepath", "")
+    return bpy.data.filepath, group.cache_folder, group.together, group.cache_id, path
 
 
 def known_status(obj: bpy.types.Object) -> CacheStatus:

@@ -34,11 +34,8 @@ def has_collision(obj: bpy.types.Object) -> bool:
     """Return whether Blender's own Collision is enabled."""
     if obj.collision is None or not obj.collision.use:
         return False
-    return any(m.type == "COLLISION" and (m.show_viewport or _is_visibility_animated(obj, m)) for m in obj.modifiers)
-
-
-def _is_visibility_animated(obj: bpy.types.Object, modifier: bpy.types.Modifier) -> bool:
-    return f'modifiers["{modifier.name}"].show_viewport' in animated_paths(obj)
+    found = [modifier for modifier in obj.modifiers if modifier.type == "COLLISION"]
+    return any(m.show_viewport or f'modifiers["{m.name}"].show_viewport' in animated_paths(obj) for m in found)
 
 
 class ColliderIndex(ObjectIndex):

@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol, get_type_hints
+from typing import Any, get_type_hints
 
 import bpy
 from bpy.props import (
     BoolProperty,
-    CollectionProperty,
     EnumProperty,
     FloatProperty,
     IntProperty,
     PointerProperty,
     StringProperty,
 )
-from bpy.types import Collection, Object, PropertyGroup
+from bpy.types import Object, PropertyGroup
 
 from ...core import COLLIDER_PARAMETERS, PARAMETERS, Parameter
 from ...core.scene.part import KEYABLE_PART_DIALS
 from ..translations import CONTEXT
 from . import colliders
-
-
-class HasNumber(Protocol):
-    """Entry of a registry that .blend files store by number."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def label(self) -> str: ...
-    @property
-    def description(self) -> str: ...
-    @property
-    def number(self) -> int: ...
 
 
 def blender_property(parameter: Parameter, can_animate: bool = True) -> Any:
@@ -54,30 +40,16 @@ def blender_property(parameter: Parameter, can_animate: bool = True) -> Any:
     }
     if isinstance(parameter.default, int):
         return IntProperty(**common, **{key: int(value) for key, value in limits.items()})
-    if parameter.unit == "%":
-        return FloatProperty(**common, **limits, subtype="PERCENTAGE", precision=1)
-    if parameter.unit == "frames":
-        return FloatProperty(**common, **limits, precision=1)
-    return FloatProperty(**common, **limits)
+    formats: dict[str, dict[str, Any]] = {"%": {"subtype": "PERCENTAGE", "precision": 1}, "frames": {"precision": 1}}
+    return FloatProperty(**common, **limits, **formats.get(parameter.unit, {}))
 
 
-def enum_items(entries: Iterable[HasNumber]) -> list[tuple[str, str, str, int]]:
-    """Return the items of an EnumProperty. .blend files store the number of an entry, so each has an explicit one."""
+def enum_items(entries: Iterable[Any]) -> list[tuple[str, str, str, int]]:
+    """Return the items of an EnumProperty for the choices of a parameter, or for the entries of a registry.
+
+    .blend files store the number of an entry, so each has an explicit one.
+    """
     return [(entry.name, entry.label, entry.description, entry.number) for entry in entries]
-
-
-def _on_collider_changed(group: PropertyGroup, context: object) -> None:
-    colliders.add_collider(group.id_data)
-
-
-class ContactProperties:
-    """Contact properties of a simulated object that are not core parameters."""
-
-    collider_collection: PointerProperty(
-        type=Collection,
-        name="Collider Collection",
-        description="Collide only with colliders in this collection. If empty, collide with all colliders in the scene",
-    )
 
 
 class DAMPSIM_PG_collider(PropertyGroup):
@@ -87,7 +59,7 @@ class DAMPSIM_PG_collider(PropertyGroup):
         name="Collider",
         description="Let simulated objects collide with this object",
         options=set(),
-        update=_on_collider_changed,
+        update=lambda group, _: colliders.add_collider(group.id_data),
     )
     plane: BoolProperty(
         name="Infinite Plane",
@@ -110,9 +82,9 @@ for _name, _deferred in get_type_hints(DAMPSIM_PG_collider).items():
     DAMPSIM_PG_collider.__annotations__[_name] = _deferred
 
 
-def _tag_for_update(part: PropertyGroup, context: object) -> None:
+def tag_for_update(group: PropertyGroup, context: object) -> None:
     """Tag the object for an update, since Blender sends none for these properties."""
-    part.id_data.update_tag()
+    group.id_data.update_tag()
 
 
 class DAMPSIM_PG_part(PropertyGroup):
@@ -123,25 +95,18 @@ class DAMPSIM_PG_part(PropertyGroup):
         description="Choose the vertex group of this part. Weights of 0.6 or more belong to it, and weights of 0.4 or "
         "less do not",
         options=set(),
-        update=_tag_for_update,
+        update=tag_for_update,
     )
     own_sag: BoolProperty(
         name="Own Sag",
         description="Choose how far this part sags. Its weight is set for that, and its stiffness stays",
         options=set(),
-        update=_tag_for_update,
+        update=tag_for_update,
     )
 
 
 for _name in KEYABLE_PART_DIALS:
     DAMPSIM_PG_part.__annotations__[_name] = blender_property(PARAMETERS[_name])
-
-
-class PartProperties:
-    """Parts of a simulated object."""
-
-    parts: CollectionProperty(type=DAMPSIM_PG_part)
-    active_part: IntProperty(options={"HIDDEN"})
 
 
 CLASSES = (DAMPSIM_PG_collider, DAMPSIM_PG_part)

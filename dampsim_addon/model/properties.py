@@ -29,7 +29,7 @@ from .cache_status import refresh_status
 from .links import anchor_matrix, has_bone
 from .muscle_properties import MuscleProperties
 from .objects import filter_simulated
-from .parameter_properties import ContactProperties, PartProperties, blender_property, enum_items
+from .parameter_properties import DAMPSIM_PG_part, blender_property, enum_items, tag_for_update
 from .registry import mark_enabled
 
 # Vertex groups of a simulated object, by the names of their properties: tooltips.
@@ -58,10 +58,6 @@ def _on_target_changed(link: PropertyGroup, context: object) -> None:
         point.there = transform_points(to_target, np.array([point.place], dtype=float))[0]
 
 
-def _is_other_object(link: PropertyGroup, other: Object) -> bool:
-    return bool(other != link.id_data)
-
-
 class DAMPSIM_PG_point(PropertyGroup):
     """Point of a link."""
 
@@ -82,7 +78,7 @@ class DAMPSIM_PG_link(PropertyGroup):
         type=Object,
         name="To",
         description="Choose the object to link to. It is simulated together with this one, or not simulated at all",
-        poll=_is_other_object,
+        poll=lambda link, other: bool(other != link.id_data),
         update=_on_target_changed,
     )
     bone: StringProperty(
@@ -111,7 +107,6 @@ VARIANT_DIALS = ("settle", "bounce", "follow_through", "stiffness_by", "stiffnes
 
 
 def _on_cache_folder_changed(group: PropertyGroup, context: object) -> None:
-    """Refresh the cache status after a change of the cache folder."""
     refresh_status(group.id_data)
 
 
@@ -130,11 +125,6 @@ def _on_enabled_changed(group: PropertyGroup, context: object) -> None:
     """Stamp the version of the saved properties, and enter the object in the registry."""
     group.version = SAVED_VERSION
     mark_enabled(group.id_data)
-
-
-def _tag_for_update(group: PropertyGroup, context: object) -> None:
-    """Tag the object for an update, since Blender sends none for these properties."""
-    group.id_data.update_tag()
 
 
 def _on_kind_changed(group: PropertyGroup, context: bpy.types.Context) -> None:
@@ -183,7 +173,7 @@ class DAMPSIM_PG_variant(PropertyGroup):
     """Dials of one ghost. Those of VARIANT_DIALS are added below."""
 
 
-class DAMPSIM_PG_object(HasTarget, ContactProperties, MuscleProperties, PartProperties, PropertyGroup):
+class DAMPSIM_PG_object(HasTarget, MuscleProperties, PropertyGroup):
     """Properties of a simulated object. The parameters of core.scene.parameters.PARAMETERS are added below."""
 
     enabled: BoolProperty(
@@ -205,13 +195,13 @@ class DAMPSIM_PG_object(HasTarget, ContactProperties, MuscleProperties, PartProp
             ("FOLLOW", "Follow", "Move each of them rigidly with the nearest part that is simulated", 1),
         ],
         options=set(),
-        update=_tag_for_update,
+        update=tag_for_update,
     )
     sew_loose_edges: BoolProperty(
         name="Sew Loose Edges",
         description="Pull the ends of edges without faces together, like Sewing of Blender's Cloth. "
         "When off, loose edges follow the nearest faces",
-        options=set(), update=_tag_for_update,
+        options=set(), update=tag_for_update,
     )  # fmt: skip
     accepted_parts: StringProperty(options={"HIDDEN"})
     kind: EnumProperty(
@@ -234,6 +224,13 @@ class DAMPSIM_PG_object(HasTarget, ContactProperties, MuscleProperties, PartProp
         name="Effector Collection",
         description="Apply only the force fields in this collection. If empty, apply all force fields in the scene",
     )
+    collider_collection: PointerProperty(
+        type=Collection,
+        name="Collider Collection",
+        description="Collide only with colliders in this collection. If empty, collide with all colliders in the scene",
+    )
+    parts: CollectionProperty(type=DAMPSIM_PG_part)
+    active_part: IntProperty(options={"HIDDEN"})
     curve: PointerProperty(
         type=Object, name="Curve", description="Choose the curve that follows the rope once it is baked"
     )
@@ -251,7 +248,7 @@ class DAMPSIM_PG_object(HasTarget, ContactProperties, MuscleProperties, PartProp
         name="Draft",
         description="Play with fewer tetrahedra, or fewer cloth vertices. The dials keep their meaning. "
         "Bakes, renders and ghosts never use Draft",
-        options=set(), update=_tag_for_update,
+        options=set(), update=tag_for_update,
     )  # fmt: skip
     draft_part: FloatProperty(
         name="Draft Detail",

@@ -10,8 +10,8 @@ from pathlib import Path
 import bpy
 
 from ...core import CacheError
-from ..blender.dampsim_names import bake_modifier
 from ..session import SessionState, Subscriber
+from .cache_status import played_source
 from .caches import (
     DEFAULT_FOLDER_NAME,
     frame_cache,
@@ -26,23 +26,16 @@ from .groups import group_of, groups_of
 from .objects import all_simulated
 
 
-@dataclass(frozen=True)
-class _PathChange:
-    """Previous cache folder of an object, and previous path of its baked file if that has changed."""
-
-    folder: str
-    file: str = ""
-
-
 @dataclass
 class _Previous(SessionState):
     """State before a save, to restore it if Blender only writes a copy.
 
-    path: of the file.  changes: by name of the object.  moves: new folders of the caches in the temporary folder.
+    path: of the file.  changes: by name of the object, its cache folder, and the path of its baked file if that has
+    changed, otherwise ''.  moves: new folders of the caches in the temporary folder.
     """
 
     path: str = ""
-    changes: dict[str, _PathChange] = field(default_factory=dict)
+    changes: dict[str, tuple[str, str]] = field(default_factory=dict)
     moves: dict[Path, Path] = field(default_factory=dict)
 
 
@@ -59,7 +52,7 @@ def prepare_save(path: str, _: object = None) -> None:
         folder = obj.dampsim.cache_folder
         has_cache = any(one.exists() for one in group_folders(group_of(obj)))
         if folder.startswith("//") and (has_cache or folder != f"//{DEFAULT_FOLDER_NAME}"):
-            previous.changes[obj.name_full] = _PathChange(folder)
+            previous.changes[obj.name_full] = folder, ""
             obj.dampsim.cache_folder = relative_path(bpy.path.abspath(folder), str(Path(path).parent))
 
 
@@ -79,26 +72,15 @@ def _plan_moves(previous: _Previous, path: str) -> None:
         target = beside or private_cache_folder()
         previous.moves.update({folder: target / folder.name for folder in folders})
         for obj in (one for one in group.members if not one.dampsim.cache_folder):
-            file = _played_file(obj)
+            source = played_source(obj)
+            file = str(getattr(source, "filepath", ""))
             is_moved = bool(file) and Path(file).parent in folders
-            previous.changes[obj.name_full] = _PathChange("", file if is_moved else "")
+            previous.changes[obj.name_full] = "", file if is_moved else ""
             if is_moved:
                 start = f"//{DEFAULT_FOLDER_NAME}" if beside is not None else str(target)
-                _set_played_file(obj, f"{start}/{Path(file).parent.name}/{Path(file).name}")
+                source.filepath = f"{start}/{Path(file).parent.name}/{Path(file).name}"
             if beside is not None:
                 obj.dampsim.cache_folder = f"//{DEFAULT_FOLDER_NAME}"
-
-
-def _played_file(obj: bpy.types.Object) -> str:
-    modifier = bake_modifier(obj)
-    if modifier is None:
-        return ""
-    return str((modifier.cache_file if modifier.type == "MESH_SEQUENCE_CACHE" else modifier).filepath)
-
-
-def _set_played_file(obj: bpy.types.Object, path: str) -> None:
-    modifier = bake_modifier(obj)
-    (modifier.cache_file if modifier.type == "MESH_SEQUENCE_CACHE" else modifier).filepath = path
 
 
 def finish_save(_path: str, _: object = None) -> None:
@@ -142,12 +124,10 @@ def undo_save(_path: str, _: object = None) -> None:
 def _restore_paths(previous: _Previous) -> None:
     """Restore the paths as they were before the save."""
     for obj in all_simulated():
-        change = previous.changes.get(obj.name_full)
-        if change is None:
-            continue
-        obj.dampsim.cache_folder = change.folder
-        if change.file:
-            _set_played_file(obj, change.file)
+        if obj.name_full in previous.changes:
+            obj.dampsim.cache_folder, file = previous.changes[obj.name_full]
+            if file:
+                played_source(obj).filepath = file
 
 
 SUBSCRIBER = Subscriber(

@@ -35,10 +35,7 @@ from ..scene_reader.scene_builder import has_group_effect
 from ..session import SessionState, Subscriber
 from ..targets import Storage, find_target
 from .bake_inputs import (
-    COLLIDER_MOTION_PREFIX,
-    COLLIDER_ROUGHNESS_PREFIX,
-    COLLIDER_SETUP_PREFIX,
-    COLLIDER_SHAPE_PREFIX,
+    COLLIDER_PREFIXES,
     DIAL_KEYS_PREFIX,
     MUSCLES,
     input_digests,
@@ -51,10 +48,7 @@ _KEYFRAMED, _END = "keyframes", "End"
 # End of the name of a part's vertex group.
 _PART_GROUP = ": Vertex Group"
 # Prefixes of inputs of which other lines report whether they exist, or which records of earlier versions lack.
-_REPORTED_ELSEWHERE = (
-    COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, COLLIDER_SETUP_PREFIX, COLLIDER_ROUGHNESS_PREFIX, DIAL_KEYS_PREFIX,
-    *SETUP_PREFIXES,
-)  # fmt: skip
+_REPORTED_ELSEWHERE = (*COLLIDER_PREFIXES, DIAL_KEYS_PREFIX, *SETUP_PREFIXES)
 # Messages list at most this many changes.
 _MAX_LISTED = 4
 
@@ -158,25 +152,27 @@ def _setting_changes(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]
     if stored is None:
         return []
     group = group_of(obj)
-    bodies = {}
-    for member, mark in zip(group.members, cache_ids(group).values(), strict=True):
-        keyed = animated_paths(member)
-        values = {
-            name: value for name, value in read_settings(member).as_dict().items() if f"dampsim.{name}" not in keyed
-        }
-        bodies[mark] = (member.name, member.dampsim.kind, values)
+    bodies = {
+        mark: (member.name, member.dampsim.kind, _unkeyed_dials(member))
+        for member, mark in zip(group.members, cache_ids(group).values(), strict=True)
+    }
     return describe_known_changes(stored, known_inputs(frame_rate(scene), scene.frame_start, bodies))
 
 
 def changed_dials(obj: bpy.types.Object) -> dict[str, Any]:
     """Return the values that changed dials of an object have in its cached frames, without keyframed dials."""
     stored, mark = known_status(obj).inputs or {}, cache_ids(group_of(obj))[obj.name]
-    before, keyed = stored.get("bodies", {}).get(mark, {}), animated_paths(obj)
+    before = stored.get("bodies", {}).get(mark, {})
     return {
         name: before[PARAMETERS[name].label]
-        for name, value in read_settings(obj).as_dict().items()
-        if before.get(PARAMETERS[name].label, value) != value and f"dampsim.{name}" not in keyed
+        for name, value in _unkeyed_dials(obj).items()
+        if before.get(PARAMETERS[name].label, value) != value
     }
+
+
+def _unkeyed_dials(obj: bpy.types.Object) -> dict[str, Any]:
+    keyed = animated_paths(obj)
+    return {name: value for name, value in read_settings(obj).as_dict().items() if f"dampsim.{name}" not in keyed}
 
 
 def _changes(obj: bpy.types.Object, scene: bpy.types.Scene, of_simulation: bool) -> list[str]:
@@ -228,12 +224,17 @@ def refresh_digests(obj: bpy.types.Object) -> None:
         for of_simulation in (False, True):
             recorded, is_simulation = _recorded_inputs(member, of_simulation)
             if recorded.digests and is_simulation == of_simulation and (of_simulation or member.dampsim.baked):
-                previous = previous_names(member, recorded.digests)
-                bones = previous_bone_names(member, recorded.digests)
-                names = {earlier: str(one.name) for one, earlier in previous.items()}
-                names |= {earlier: name for name, earlier in bones.items()}
-                digests = input_digests(member, bpy.context.scene, previous, bones)
-                latest[member.session_uid, of_simulation] = digests, names
+                latest[member.session_uid, of_simulation] = _latest_digests(member, recorded)
+
+
+def _latest_digests(
+    obj: bpy.types.Object, record: _InputRecord, muscle_names: Mapping[str, str] | None = None
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the digests with the names of objects and bones at the time of a record, and current names by these."""
+    previous, bones = previous_names(obj, record.digests), previous_bone_names(obj, record.digests)
+    names = {earlier: str(one.name) for one, earlier in previous.items()}
+    names |= {earlier: name for name, earlier in bones.items()}
+    return input_digests(obj, bpy.context.scene, previous, bones, muscle_names), names
 
 
 def rename_recorded_inputs(obj: bpy.types.Object, renamed: Mapping[str, str], are_groups: bool) -> None:
@@ -256,7 +257,7 @@ def rename_recorded_inputs(obj: bpy.types.Object, renamed: Mapping[str, str], ar
             record.digests.update(digests)
         if MUSCLES in record.digests:
             earlier = {new: old for old, new in renamed.items()}
-            now, before = (_compared_digests(obj, record, names) for names in ({}, earlier))
+            now, before = (_latest_digests(obj, record, names)[0] for names in ({}, earlier))
             # Otherwise the muscles had changed before the rename.
             if before.get(MUSCLES) == record.digests[MUSCLES]:
                 record.digests[MUSCLES] = now.get(MUSCLES, "")
@@ -264,12 +265,6 @@ def rename_recorded_inputs(obj: bpy.types.Object, renamed: Mapping[str, str], ar
         group.baked_of, group.baked_from = json.dumps(baked.facts), json.dumps(baked.digests)
     if records:
         refresh_digests(obj)
-
-
-def _compared_digests(obj: bpy.types.Object, record: _InputRecord, muscle_names: Mapping[str, str]) -> dict[str, str]:
-    """Return the current digests, with the names that objects and bones had at the time of a record."""
-    previous, bones = previous_names(obj, record.digests), previous_bone_names(obj, record.digests)
-    return input_digests(obj, bpy.context.scene, previous, bones, muscle_names)
 
 
 def _differences(recorded: dict[str, str], facts: dict[str, str]) -> list[str]:
@@ -289,21 +284,18 @@ def _dial_values(obj: bpy.types.Object) -> dict[str, str]:
         for name, one in PARAMETERS.items()
         if one.has_effect(lambda choice: effective_value(group, choice))
     }
-    for role in VERTEX_GROUP_ROLES:
-        if not has_group_effect(obj, role):
-            continue
-        found[_role_label(obj, role)] = getattr(group, role)
+    found |= {
+        _role_label(obj, role): getattr(group, role) for role in VERTEX_GROUP_ROLES if has_group_effect(obj, role)
+    }
     found["Parts"] = ", ".join(part.name for part in assigned_parts(obj))
     keyed_dials = animated_part_dials(obj)
     for part in assigned_parts(obj):
         found[f"part {part.name}{_PART_GROUP}"] = part.vertex_group
         for name in KEYABLE_PART_DIALS:
-            parameter, text = PARAMETERS[name], "off"
-            if (part.name, name) in keyed_dials:
-                text = _KEYFRAMED
-            elif part.own_sag or name != "sag":
-                text = _format_value(parameter, getattr(part, name))
-            found[f"part {part.name}: {parameter.label}"] = text
+            is_off = name == "sag" and not part.own_sag
+            text = "off" if is_off else _format_value(PARAMETERS[name], getattr(part, name))
+            is_keyed = (part.name, name) in keyed_dials
+            found[f"part {part.name}: {PARAMETERS[name].label}"] = _KEYFRAMED if is_keyed else text
     found["Unpinned Pieces"] = group.unpinned_pieces.capitalize()
     found["Sew Loose Edges"] = "on" if group.sew_loose_edges else "off"
     made_by = find_target(group.baked)

@@ -43,6 +43,7 @@ _BONE = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX = "the movement of collider ", "the shape of collider "
 COLLIDER_SETUP_PREFIX = "the setup of collider "
 COLLIDER_ROUGHNESS_PREFIX = "the painted roughness of collider "
+COLLIDER_PREFIXES = (COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, COLLIDER_SETUP_PREFIX, COLLIDER_ROUGHNESS_PREFIX)
 # Prefix of the keyframes of a dial.
 DIAL_KEYS_PREFIX = "keyframed "
 # Prefix of the input that every influencing object has. The object itself comes first.

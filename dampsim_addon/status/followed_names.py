@@ -69,7 +69,7 @@ def _renamed(before: tuple[str, ...], now: tuple[str, ...]) -> dict[str, str]:
     return {} if set(pairs) & set(now) or set(pairs.values()) & set(before) else pairs
 
 
-def follow_names() -> None:
+def follow_names(*_: object) -> None:
     """Let the settings of all simulated objects and colliders follow names that changed since the last call."""
     seen = _SeenNames.current().names
     objects = dict.fromkeys([*all_simulated(), *all_colliders()])
@@ -91,8 +91,4 @@ def _on_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
         follow_names()
 
 
-def _on_load(*_: object) -> None:
-    follow_names()
-
-
-SUBSCRIBER = Subscriber("followed_names", {"depsgraph_update_post": _on_update, "load_post": _on_load})
+SUBSCRIBER = Subscriber("followed_names", {"depsgraph_update_post": _on_update, "load_post": follow_names})

@@ -76,7 +76,7 @@ def measurement_inputs(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
             first_pose(obj, scene.frame_start),
             deforming,
             [modifier_settings(modifier) for modifier in simulated_topology_modifiers(obj)],
-            mesh_checksum(obj.data),
+            (len(obj.data.vertices), len(obj.data.polygons), zlib.crc32(mesh_positions(obj.data))),
         ]
     )
 
@@ -120,11 +120,6 @@ def first_pose(obj: bpy.types.Object, frame: int) -> list[object]:
 
 def _values_at(keyed: Iterable[bpy.types.FCurve], frame: int) -> list[float]:
     return [round(value, 4) for value in [curve.evaluate(frame) for curve in keyed]]
-
-
-def mesh_checksum(mesh: bpy.types.Mesh) -> tuple[int, int, int]:
-    """Return the numbers of vertices and faces, and a checksum of the vertex positions."""
-    return len(mesh.vertices), len(mesh.polygons), zlib.crc32(mesh_positions(mesh))
 
 
 def required_substeps(obj: bpy.types.Object, scene: bpy.types.Scene) -> Substeps:

@@ -19,6 +19,7 @@ from ...core.base.arrays import Mask
 from ...core.base.wording import format_count
 from ..blender.animation import animated_paths
 from ..blender.modifiers import simulated_topology_modifiers
+from ..blender.sampler import read_array
 from ..blender.yarns import shows_yarns, stored_yarn_digest, yarn_source
 from ..model.object_index import MAX_CHECKED_UPDATES, ObjectIndex
 from ..model.objects import refresh_active
@@ -98,30 +99,19 @@ def _topology_key(obj: bpy.types.Object) -> Key:
     return (*counts, group.kind, group.struts, group.resolution)
 
 
-def is_accepted(obj: bpy.types.Object, name: str, vertices: Mask) -> bool:
-    """Return whether the user has accepted a finding about exactly these vertices (v,)."""
-    return _acceptance(name, vertices) in obj.dampsim.accepted_parts.split()
+def is_accepted(obj: bpy.types.Object, name: str, found: Mask | float) -> bool:
+    """Return whether the user has accepted a finding about exactly these vertices (v,), or about a size, m."""
+    return _acceptance(name, found) in obj.dampsim.accepted_parts.split()
 
 
-def accept_part(obj: bpy.types.Object, name: str, vertices: Mask) -> None:
-    """Store that the user accepts a finding about these vertices (v,)."""
+def accept(obj: bpy.types.Object, name: str, found: Mask | float) -> None:
+    """Store that the user accepts a finding about these vertices (v,), or about a size, m."""
     others = [one for one in obj.dampsim.accepted_parts.split() if not one.startswith(f"{name}:")]
-    obj.dampsim.accepted_parts = " ".join([*others, _acceptance(name, vertices)])
+    obj.dampsim.accepted_parts = " ".join([*others, _acceptance(name, found)])
 
 
-def is_size_accepted(obj: bpy.types.Object, size: float) -> bool:
-    """Return whether the user has accepted a size, m, of an object."""
-    return f"size:{size:.2g}" in obj.dampsim.accepted_parts.split()
-
-
-def accept_size(obj: bpy.types.Object, size: float) -> None:
-    """Store that the user accepts the size, m, of an object."""
-    others = [one for one in obj.dampsim.accepted_parts.split() if not one.startswith("size:")]
-    obj.dampsim.accepted_parts = " ".join([*others, f"size:{size:.2g}"])
-
-
-def _acceptance(name: str, vertices: Mask) -> str:
-    return f"{name}:{zlib.crc32(np.packbits(vertices).tobytes()):08x}"
+def _acceptance(name: str, found: Mask | float) -> str:
+    return f"{name}:{found:.2g}" if isinstance(found, float) else f"{name}:{zlib.crc32(np.packbits(found)):08x}"
 
 
 def piece_messages(scene: Scene, name: str) -> list[str]:
@@ -222,6 +212,4 @@ def yarn_digest(obj: bpy.types.Object) -> str:
 
 def index_checksum(collection: Any, width: int) -> int:
     """Return a checksum of the vertex indices of edges (width 2) or face corners (width 1)."""
-    values = np.empty(width * len(collection), dtype=np.int32)
-    collection.foreach_get("vertices" if width > 1 else "vertex_index", values)
-    return zlib.crc32(values.tobytes())
+    return zlib.crc32(read_array(collection, "vertices" if width > 1 else "vertex_index", width))

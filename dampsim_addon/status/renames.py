@@ -12,16 +12,7 @@ import bpy
 
 from ...core import PARAMETERS
 from ..blender.dampsim_names import bake_mark
-from .bake_inputs import (
-    COLLIDER_MOTION_PREFIX,
-    COLLIDER_ROUGHNESS_PREFIX,
-    COLLIDER_SETUP_PREFIX,
-    COLLIDER_SHAPE_PREFIX,
-    PARENT_PREFIX,
-    POSE_PREFIX,
-    influencing_objects,
-    motion_sources,
-)
+from .bake_inputs import COLLIDER_PREFIXES, PARENT_PREFIX, POSE_PREFIX, influencing_objects, motion_sources
 
 # Force Field Weight is a dial.
 _LABELS = {parameter.label for parameter in PARAMETERS.values()}
@@ -72,11 +63,11 @@ def with_current_name(part: str, names: Mapping[str, str]) -> str:
 
 def rename_colliders(bake_inputs: Mapping[str, str], current: Mapping[str, str]) -> dict[str, str]:
     """Return the input digests of a bake with the current names of its colliders."""
-    pairs = _match_names(bake_inputs, current, (COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX))
+    # Records of earlier versions have only the motion and the shape.
+    pairs = _match_names(bake_inputs, current, COLLIDER_PREFIXES[:2])
     found = {}
-    prefixes = (COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, COLLIDER_SETUP_PREFIX, COLLIDER_ROUGHNESS_PREFIX)
     for part, digest in bake_inputs.items():
-        prefix = next((one for one in prefixes if part.startswith(one)), "")
+        prefix = next((one for one in COLLIDER_PREFIXES if part.startswith(one)), "")
         name = part.removeprefix(prefix)
         found[f"{prefix}{pairs.get(name, name)}" if prefix else part] = digest
     return found

@@ -22,7 +22,7 @@ from ...scene_reader.parts import remove_part
 from ...status.bake_changes import baked_number, changed_dials
 from ...status.measurements import is_measurement_current
 from ...status.next_bake import BakeAction, next_bake
-from ...status.pieces import accept_size, is_size_accepted
+from ...status.pieces import accept, is_accepted
 from ...targets import Storage, Target, find_target
 from ...targets.bake_tracks import bake_strips
 from ...targets.bone_rig import orphaned_bones, remove_orphaned_bones
@@ -129,12 +129,12 @@ def _restore_dials(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 
 def _unusual_size(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     size = max(obj.dimensions[:]) * scene.unit_settings.scale_length
-    if _MIN_SIZE <= size <= _MAX_SIZE or is_size_accepted(obj, size):
+    if _MIN_SIZE <= size <= _MAX_SIZE or is_accepted(obj, "size", size):
         return None
     effect, word = ("hardly move", "only ") if size < _MIN_SIZE else ("sag and swing slowly", "")
     return Issue(
         f"The object is {word}{format_metres(size)} large. Real materials {effect} at this size",
-        "Accept Size", lambda o, s: accept_size(o, size),
+        "Accept Size", lambda o, s: accept(o, "size", size),
         "Simulate the object at this size, and do not report it again. Otherwise scale it, or set Unit Scale in the "
         "scene properties",
     )  # fmt: skip

@@ -7,7 +7,7 @@ import bpy
 from ....core.base.wording import format_count
 from ...blender.vertex_groups import MAX_EXPORTED_BONES
 from ...jobs.export import apply_bone_limit
-from ...status.pieces import accept_part, is_accepted, known_parts
+from ...status.pieces import accept, is_accepted, known_parts
 from ..common.issue import Check, Issue
 
 
@@ -35,7 +35,7 @@ def _vertices_without_faces(obj: bpy.types.Object, scene: bpy.types.Scene) -> Is
     return Issue(
         f"glTF: {format_count(count, 'vertex')} {verb} to no face and would be left out",
         f"Export without {'It' if count == 1 else 'Them'}",
-        lambda o, s: accept_part(o, "faceless", vertices),
+        lambda o, s: accept(o, "faceless", vertices),
         "Do not compare these vertices after an export, and do not warn again about them",
         vertices=vertices,
     )

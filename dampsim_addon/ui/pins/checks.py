@@ -10,7 +10,7 @@ from ....core import SceneError
 from ....core.base.wording import format_count
 from ...blender.animation import user_fcurves
 from ...scene_reader.mesh_parts import weight_like_neighbours
-from ...status.pieces import accept_part, is_accepted, known_parts, refresh_parts
+from ...status.pieces import accept, is_accepted, known_parts, refresh_parts
 from ..common.issue import Issue
 
 
@@ -58,7 +58,7 @@ def unpinned_pieces(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | No
     fall = Issue(
         text,
         f"Let {them} {'Fall' if falls else 'Drift'}",
-        lambda o, s: accept_part(o, "pieces", vertices),
+        lambda o, s: accept(o, "pieces", vertices),
         "Do not warn again, unless other pieces become unpinned",
     )
     return Issue(text, f"Carry {them} Along", _carry_along, "Move each piece rigidly with the nearest pinned part, "
@@ -79,7 +79,7 @@ def vertices_without_bone_weights(obj: bpy.types.Object, scene: bpy.types.Scene)
     ignore = Issue(
         text,
         "Leave Behind",
-        lambda o, s: accept_part(o, "boneless", vertices),
+        lambda o, s: accept(o, "boneless", vertices),
         "Do not warn again about these vertices",
     )
     tooltip = "Copy the bone weights of the nearest vertices along edges"
