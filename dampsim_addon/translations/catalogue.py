@@ -17,19 +17,27 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 
 
-# Rules for the form of nouns for a count, as PO files write them.
-_ONE_FORM, _SINGULAR_OF_ONE = "nplurals=1; plural=0;", "nplurals=2; plural=(n != 1);"
-_SINGULAR_BELOW_TWO = "nplurals=2; plural=(n > 1);"
-_FORMS: dict[str, Callable[[float], int]] = {
-    _ONE_FORM: lambda count: 0,
-    _SINGULAR_OF_ONE: lambda count: int(count != 1),
-    _SINGULAR_BELOW_TWO: lambda count: int(count >= 2),
-}
-# Rule of each language. The names are those by which Blender finds a language with and without its country.
-PLURAL_FORMS = {
-    **dict.fromkeys(("de", "es"), _SINGULAR_OF_ONE),
-    "fr": _SINGULAR_BELOW_TWO,
-    **dict.fromkeys(("ja", "ko", "zh_HANS"), _ONE_FORM),
+def _one_form(count: float) -> int:
+    return 0
+
+
+def _singular_of_one(count: float) -> int:
+    return int(count != 1)
+
+
+def _singular_below_two(count: float) -> int:
+    return int(count >= 2)
+
+
+# The form of nouns for a count, by language. The names of the files are those by which Blender finds a language with
+# and without its country.
+PLURAL_FORMS: dict[str, Callable[[float], int]] = {
+    "de": _singular_of_one,
+    "es": _singular_of_one,
+    "fr": _singular_below_two,
+    "ja": _one_form,
+    "ko": _one_form,
+    "zh_HANS": _one_form,
 }
 # Placeholders for names that users chose, for paths and for lists of them. Their values stay as they are.
 _DATA = re.compile(
@@ -109,8 +117,9 @@ def plain_texts(entries: Iterable[Entry]) -> dict[str, str]:
 
 def write_catalogue(path: Path, language: str, entries: Iterable[Entry]) -> None:
     """Write a PO file, sorted by message."""
-    rule = f"Plural-Forms: {PLURAL_FORMS[language]}\n"
-    header = (f"Language: {language}\n", "Content-Type: text/plain; charset=UTF-8\n", rule)
+    rule = {_one_form: "nplurals=1; plural=0;", _singular_of_one: "nplurals=2; plural=(n != 1);"}
+    forms = rule.get(PLURAL_FORMS[language], "nplurals=2; plural=(n > 1);")
+    header = (f"Language: {language}\n", "Content-Type: text/plain; charset=UTF-8\n", f"Plural-Forms: {forms}\n")
     blocks = ['msgid ""\nmsgstr ""\n' + "\n".join(map(_quoted, header))]
     for entry in sorted(entries, key=lambda entry: (entry.message, entry.plural)):
         lines = ["#, fuzzy"] if entry.is_fuzzy else []
@@ -183,7 +192,7 @@ class Catalogue:
 
     def __init__(self, language: str, entries: Iterable[Entry]) -> None:
         """Compile the templates. language: one of PLURAL_FORMS."""
-        self._form, self._ends = _FORMS[PLURAL_FORMS[language]], _ENDS.get(language, {})
+        self._form, self._ends = PLURAL_FORMS[language], _ENDS.get(language, {})
         self._has_capital_nouns, self._has_particles = language == "de", language == "ko"
         known = list(entries)
         self.texts = plain_texts(known)
