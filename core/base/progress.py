@@ -1,10 +1,16 @@
-"""Progress of a preparation in named stages."""
+"""Progress of long work: named stages, and generators of steps that return their result."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from typing import TypeVar
+
+Progress = TypeVar("Progress")
+Converted = TypeVar("Converted")
+Result = TypeVar("Result")
 
 # Fraction of a search that is done when it has converged; it may continue from a saddle point.
 _LAST_FRACTION = 0.95
@@ -65,3 +71,29 @@ class DecayProgress:
             self._progress.advance(0.0 if error > 1.0 else _LAST_FRACTION)
         else:
             self._progress.advance(_LAST_FRACTION * (1.0 - math.log(error) / math.log(self._first_error)))
+
+
+def map_steps(
+    work: Generator[Progress, None, Result], convert: Callable[[Progress], Converted]
+) -> Generator[Converted, None, Result]:
+    """Convert the progress of a generator and return its result."""
+    with contextlib.closing(work):
+        while True:
+            try:
+                progress = next(work)
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+            yield convert(progress)
+
+
+def run_steps(work: Generator[Progress, None, Result], on_step: Callable[[Progress], object]) -> Result:
+    """Run a generator, call on_step with its progress, and return its result. If on_step raises, close it."""
+    with contextlib.closing(work):
+        while True:
+            try:
+                progress = next(work)
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+            on_step(progress)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..base.arrays import Array
 from ..base.errors import SceneError
+from ..base.progress import map_steps
 from ..base.wording import format_metres
 from ..scene.muscles import Controller
 from ..scene.scene import Scene
@@ -126,12 +127,7 @@ def _announced(
     steps: Generator[int, None, Array], done: int, total: int, text: str
 ) -> Generator[tuple[int, int, str], None, Array]:
     """Return the result of steps. Yield (done, total, text) for each of its numbers."""
-    while True:
-        try:
-            number = next(steps)
-        except StopIteration as end:
-            return np.asarray(end.value)
-        yield done + number, total, text
+    return map_steps(steps, lambda number: (done + number, total, text))
 
 
 def _simulate(simulation: Simulation, name: str, controller: Controller, frames: int) -> Generator[int, None, Array]:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..base.errors import DampSimError, PinError, SceneError, StepError
+from ..base.progress import map_steps
 from ..scene.parameters import PARAMETERS, Settings
 from ..simulation.simulation import Simulation
 from ..system.inputs import without_contact
 from ..system.state import State
 from .curve import SettleCurve, release_curve
-from .release import EquilibriumState, ReleaseResult, deflect, run_release
+from .release import EquilibriumState, deflect, run_release
 
 # Tolerance of the measured rest time in frames, and the largest number of trials.
 _REST_TOLERANCE = 0.4
@@ -130,11 +131,6 @@ def _run_test(
     step_count = int(np.ceil((_TEST_DURATION * trial.settle + 6.0) * substep_count))
     controls = simulation.controls(settings)[simulation.island_and_block(body)[0]]
     steps = run_release(equilibrium, start, controls, frame_time / substep_count, step_count, substeps)
-    while True:
-        try:
-            yield next(steps), step_count
-        except StopIteration as end:
-            releases: list[ReleaseResult] = end.value
-            break
+    releases = yield from map_steps(steps, lambda done: (done, step_count))
     bounce = simulation.dials.bounce(scene.body_index(body), trial)
     return [release_curve(release, law, scene.fps, trial.settle, bounce) for release in releases]

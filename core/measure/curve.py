@@ -91,7 +91,7 @@ def simulation_curve(
     frame_shapes = [
         FrameShape(one.shapes[body], " ".join(one.inputs.get(name, "") for name in names)) for one in frames
     ]
-    count = simulation.dials.max_substeps(tuple(one.settings for one in simulation.scene.bodies))
+    count = simulation.dials.max_substeps(simulation.scene.settings)
     return shot_curve(frame_shapes, law, simulation.scene.fps, settings.settle, bounce, count)
 
 

@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array
 from ..base.errors import StepError
+from ..base.progress import run_steps
 from ..materials import DeadLoad
 from ..settle.controls import Controls
 from ..settle.geometric_stiffness import slack_eigenvalue_limit
@@ -198,24 +199,13 @@ def measure_release(
     """
     substeps = choose_substeps(settle, overshoot, frame_time, min_substeps)
     h = frame_time / substeps.count
-    laws = tuple(
-        settle_law(settle, substeps.overshoot, equilibrium.eigenvalue(region)) for region in equilibrium.system.regions
-    )
+    eigenvalues = map(equilibrium.eigenvalue, equilibrium.system.regions)
+    laws = tuple(settle_law(settle, substeps.overshoot, one) for one in eigenvalues)
     step_count = int(np.ceil((1.3 * settle + 4.0 * frame_time) / h))
-    steps = run_release(
-        equilibrium,
-        start,
-        Controls(laws, 1.0, tolerance, tuple(float(one) for one in equilibrium.factors)),
-        h,
-        step_count,
-        substeps,
-    )
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: ReleaseResult = end.value[0]
-            return replace(result, lead=settle_law(settle, substeps.overshoot, 1.0).time_to_peak)
+    controls = Controls(laws, 1.0, tolerance, tuple(equilibrium.factors.tolist()))
+    steps = run_release(equilibrium, start, controls, h, step_count, substeps)
+    result, *_ = run_steps(steps, lambda done: None)
+    return replace(result, lead=settle_law(settle, substeps.overshoot, 1.0).time_to_peak)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from ..base.errors import SceneError
 from ..base.wording import format_count
 from ..geometry.mesh.surface import Surface, check_vertices
 from .body import Body, check_body, check_weight_range
+from .parameters import Settings
 from .sample import BodySample, ColliderSample, Sampler, SceneSample
 
 
@@ -120,6 +121,11 @@ class Scene:
     def name(self) -> str:
         """Names of all bodies, for messages about the whole scene."""
         return ", ".join(body.name for body in self.bodies)
+
+    @property
+    def settings(self) -> tuple[Settings, ...]:
+        """Settings of each body; if keyframed, at the first frame."""
+        return tuple(body.settings for body in self.bodies)
 
     @property
     def frame_numbers(self) -> range:

@@ -21,7 +21,7 @@ from ..bodies.surface_binding import SurfaceBinding
 from ..scene.body import Body
 from ..scene.fingerprint import body_fingerprint
 from ..scene.parameters import Settings
-from ..scene.scene import Anchor, Link, LinkPoint, Scene
+from ..scene.scene import Link, LinkPoint, Scene
 from ..system.discretization import BodyDiscretization
 from ..system.links import COINCIDENCE_TOLERANCE, Links, rigid_stiffness
 from ..system.state import State
@@ -74,16 +74,15 @@ class Assembly:
     models: tuple[Model, ...]
     islands: tuple[Island, ...]
 
-    def island_of(self, body: int) -> tuple[Island, int]:
-        """Return a body's island, and the index of its block there."""
-        for island in self.islands:
-            if body in island.bodies:
-                return island, island.bodies.index(body)
-        raise ValueError(f"no island has a body {body}")
+    def island_and_block(self, body: int) -> tuple[int, int]:
+        """Return the index of a body's island, and the index of its block there."""
+        found = ((number, one.bodies.index(body)) for number, one in enumerate(self.islands) if body in one.bodies)
+        return next(found)
 
     def node_slice_of(self, body: int) -> slice:
         """Return the slice of a body's nodes in the state of the scene."""
-        island, block = self.island_of(body)
+        number, block = self.island_and_block(body)
+        island = self.islands[number]
         part, start = island.system.slices[block], island.node_slice.start
         return slice(start + part.start, start + part.stop)
 
@@ -96,8 +95,7 @@ def build_assembly(
     known_models: reusable models by scene.fingerprint.body_fingerprint.
     Raises a DampSimError that the user can fix.
     """
-    models = []
-    progress = progress or StageProgress()
+    models, progress = [], progress or StageProgress()
     for body in scene.bodies:
         progress.begin(f"the simulation mesh of {body.name}")
         kind_by_name(body.kind).check(body)
@@ -106,14 +104,12 @@ def build_assembly(
     islands: list[Island] = []
     start = 0
     for bodies in _connected_bodies(scene):
-        links = [
-            link
-            for link in scene.links
-            if {link.first.owner, link.second.owner} & {scene.bodies[k].name for k in bodies}
-        ]
-        progress.begin(f"the natural frequency of {', '.join(scene.bodies[k].name for k in bodies)}")
+        names = [scene.bodies[k].name for k in bodies]
+        links = [link for link in scene.links if not {link.first.owner, link.second.owner}.isdisjoint(names)]
+        progress.begin(f"the natural frequency of {', '.join(names)}")
         known_blocks = {block.name for one in islands for block in one.system.blocks}
-        check_woven_cloth(scene, bodies, links)
+        for k in bodies:
+            check_body_collisions(scene.bodies[k].name, scene.bodies[k].kind, scene.bodies[k].settings, bool(links))
         island = _mark_loose_regions(scene, _build_island(scene, models, bodies, links, start, known_blocks))
         islands.append(island)
         start = island.node_slice.stop
@@ -123,13 +119,6 @@ def build_assembly(
 def check_buildable(body: Body) -> None:
     """Raise the error because of which a body cannot be simulated, even alone. Takes as long as building its model."""
     build_assembly(Scene((body,), 24.0, np.zeros(3), 1, 1))
-
-
-def check_woven_cloth(scene: Scene, bodies: Sequence[int], links: Sequence[Link]) -> None:
-    """Raise SceneError if woven cloth of an island is linked, or collides with itself or with its group."""
-    for k in bodies:
-        body = scene.bodies[k]
-        check_body_collisions(body.name, body.kind, body.settings, bool(links))
 
 
 def check_body_collisions(name: str, kind: str, settings: Settings, is_linked: bool) -> None:
@@ -193,11 +182,12 @@ def _build_island(
     names = [scene.bodies[k].name for k in bodies]
     anchors = []
     for number, collider in enumerate(scene.anchors):
-        points = [place.point for link in links for place in link.points if place.owner == collider.name]
-        if points:
+        points = np.array([place.point for link in links for place in link.points if place.owner == collider.name])
+        if len(points):
             name = collider.name if collider.name not in used_block_names else f"{collider.name}, {names[0]}"
-            blocks.append(_anchor_block(name, np.array(points)))
-            anchors.append(AnchorBinding(number, _bind_to_anchor(np.array(points), collider)))
+            blocks.append(_anchor_block(name, points))
+            binding = SurfaceBinding.bind(points, collider.vertices, np.arange(len(collider.vertices)))
+            anchors.append(AnchorBinding(number, binding))
             names.append(collider.name)
     joints = _build_links(links, names, blocks, [models[k] for k in bodies]) if links else None
     system = assemble_system(tuple(blocks), scene.gravity, joints)
@@ -208,10 +198,6 @@ def _build_island(
 def _anchor_block(name: str, points: Array) -> BodyDiscretization:
     all_nodes = np.arange(len(points))
     return BodyDiscretization(name, points, np.ones(len(points)), (), (), all_nodes, np.full(len(points), np.inf))
-
-
-def _bind_to_anchor(points: Array, collider: Anchor) -> SurfaceBinding:
-    return SurfaceBinding.bind(points, collider.vertices, np.arange(len(collider.vertices)))
 
 
 def _build_links(
@@ -274,17 +260,12 @@ def _mark_loose_regions(scene: Scene, island: Island) -> Island:
             _eigenvalue_threshold(scene, island, block) for block in blocks
         )
         if is_loose:
-            single_systems = (
-                [assemble_system((system.blocks[k],), scene.gravity, None) for k in blocks]
-                if system.links
-                else [system]
-            )
+            single_systems = [system]
+            if system.links:
+                single_systems = [assemble_system((system.blocks[k],), scene.gravity, None) for k in blocks]
             for block, one in zip(blocks, single_systems, strict=True):
-                if any(
-                    not part.eigenvalue > _eigenvalue_threshold(scene, island, block)
-                    for part in one.regions
-                    if part.has_elastic_stiffness
-                ):
+                eigenvalues = [part.eigenvalue for part in one.regions if part.has_elastic_stiffness]
+                if any(not value > _eigenvalue_threshold(scene, island, block) for value in eigenvalues):
                     message = (
                         f"{system.blocks[block].name}: a part of it is connected by less than a face. Raise Resolution "
                         "or pin more of it."

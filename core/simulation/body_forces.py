@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -78,8 +79,7 @@ class BodyLoad:
         one, two = self.external_forces, other.external_forces
         if (self.gravity_weight, self.field_weight, self.air) != (other.gravity_weight, other.field_weight, other.air):
             return False
-        if not np.array_equal(1.0 if self.node_weights is None else self.node_weights,
-                              1.0 if other.node_weights is None else other.node_weights):  # fmt: skip
+        if not np.array_equal(self.node_weights, other.node_weights):  # type: ignore[arg-type]
             return False
         if one is None or two is None:
             return one is two
@@ -88,18 +88,6 @@ class BodyLoad:
 
 
 def with_accelerations(
-    island: Island, inputs: Inputs, loads: Sequence[BodyLoad], gravity: Array, fields: FieldAccelerations | None = None
-) -> Inputs:
-    """Return step inputs with the acceleration of each block, where it differs from the system's gravity.
-
-    loads: of the island's bodies.
-    gravity: (3,) m/s^2, of the scene.
-    fields: None to ignore force fields.
-    """
-    return with_mean_accelerations(island, inputs, loads, loads, gravity, fields)
-
-
-def with_mean_accelerations(
     island: Island,
     inputs: Inputs,
     start_loads: Sequence[BodyLoad],
@@ -110,7 +98,10 @@ def with_mean_accelerations(
     """Return step inputs with the mean acceleration of each block between the loads at the start and end of a step.
 
     A load that changes between two samples then acts as if it changed halfway between them, at any number of substeps.
-    See with_accelerations().
+
+    start_loads, end_loads: of the island's bodies.
+    gravity: (3,) m/s^2, of the scene.
+    fields: None to ignore force fields.
     """
     accelerated_inputs = list(inputs)
     for block, (start, end) in enumerate(zip(start_loads, end_loads, strict=True)):
@@ -141,7 +132,6 @@ class FieldAccelerations:
         """Store the island's own state, the settings of its bodies, and the frame, which may be fractional."""
         self._island, self._state, self._frame, self._h = island, state, frame, h
         self._uses_dampsim_stepper = uses_dampsim_stepper(settings[0])
-        self._velocities: Array | None = None
 
     def is_active(self, loads: Sequence[BodyLoad]) -> bool:
         """Return whether any field accelerates the island. loads: of its bodies."""
@@ -152,26 +142,22 @@ class FieldAccelerations:
 
     def block_accelerations(self, block: int, load: BodyLoad) -> Array:
         """Return the accelerations (n, 3) of a block's nodes in m/s^2."""
-        if self._velocities is None:
-            self._velocities = (
-                velocities_without_deformation(self._island, self._state)
-                if self._uses_dampsim_stepper
-                else self._state.velocities
-            )
         nodes = self._island.system.slices[block]
         positions, velocities = self._state.positions[nodes], self._velocities[nodes]
         return field_accelerations(
             load.accelerating_fields, load.field_weight, self._frame, positions, velocities, self._h
         )
 
+    @cached_property
+    def _velocities(self) -> Array:
+        """Node velocities (n, 3) m/s; for DampSim's own stepper without those of the deformation.
 
-def velocities_without_deformation(island: Island, state: State) -> Array:
-    """Return node velocities (n, 3) in m/s without those of the deformation.
-
-    They contain the reference motion and the rigid motion that the pins leave free. The decay of deformation follows
-    the dials alone, and air drag must not change it (docs/decisions/0010).
-    """
-    return with_rigid_velocities(island.system, state, state.reference)
+        They then contain the reference motion and the rigid motion that the pins leave free. The decay of deformation
+        follows the dials alone, and air drag must not change it (docs/decisions/0010).
+        """
+        if not self._uses_dampsim_stepper:
+            return self._state.velocities
+        return with_rigid_velocities(self._island.system, self._state, self._state.reference)
 
 
 def with_rigid_velocities(system: System, state: State, reference: Array) -> Array:
@@ -184,9 +170,8 @@ def with_rigid_velocities(system: System, state: State, reference: Array) -> Arr
         relative_velocities = state.velocities[free] - state.reference[free]
         basis = rigid_mode_basis(state.positions[free], state.positions[region.constrained_nodes], mass)
         rigid_modes = basis.reshape(relative_velocities.size, -1)
-        velocities[free] += (rigid_modes @ (rigid_modes.T @ (mass[:, None] * relative_velocities).ravel())).reshape(
-            -1, 3
-        )
+        rigid_velocities = rigid_modes @ (rigid_modes.T @ (mass[:, None] * relative_velocities).ravel())
+        velocities[free] += rigid_velocities.reshape(-1, 3)
     return velocities
 
 

@@ -32,15 +32,11 @@ def build_contact_model(
 
     bodies: scene indices of the island's bodies.
     """
-    colliding_pairs: list[tuple[int, int]] = []
     group_colliding = [k for k, body in enumerate(bodies) if scene.bodies[body].settings.touch_together]
-    colliding_pairs += [(a, b) for place, a in enumerate(group_colliding) for b in group_colliding[place + 1 :]]
-    in_pieces = [
-        k for k, body in enumerate(bodies) if scene.bodies[body].settings.touch_self and models[body].pieces is not None
-    ]
-    self_colliding = tuple(
-        k for k, body in enumerate(bodies) if scene.bodies[body].settings.touch_self and k not in in_pieces
-    )
+    colliding_pairs = list(combinations(group_colliding, 2))
+    touching_self = [k for k, body in enumerate(bodies) if scene.bodies[body].settings.touch_self]
+    in_pieces = [k for k in touching_self if models[bodies[k]].pieces is not None]
+    self_colliding = tuple(k for k in touching_self if k not in in_pieces)
     obstacle_indices = sorted({k for body in bodies for k in scene.collider_indices(scene.bodies[body])})
     for k, body in enumerate(bodies):
         colliding_pairs += [

@@ -151,16 +151,15 @@ class DialInterpreter:
         if not settings.is_settle_controlled:
             return Substeps(settings.substeps, 0.0, False)
         min_settle_scale = 1.0 if self._scene.bodies[body].settle_map is None else MIN_SETTLE_SCALE
-        pace = self._statics.models[body].block.settle_scale
+        pace = self._statics.assembly.models[body].block.settle_scale
         if pace is not None:
             min_settle_scale = float(pace.min())
         kind_name, has_slack_modes = self._scene.bodies[body].kind, self._has_slack_modes(body)
         settings = dials_of_region(kind_name, settings, has_slack_modes)
-        eigenvalues = self._cached_eigenvalues(body, settings) if has_natural_bounce(kind_name, settings) else ()
         found = [
             effective_substeps(kind_name, dials, frame_time, min_settle_scale, one, has_slack_modes)
             for dials in self._dials_of_parts(body, settings)
-            for one in eigenvalues or (0.0,)
+            for one in self._natural_eigenvalues(body, settings)
         ]
         # Report the overshoot of the slowest region, but use the substeps that all regions and parts need.
         return replace(found[0], count=max(one.count for one in found))
@@ -171,22 +170,26 @@ class DialInterpreter:
 
     def bounce(self, body: int, settings: Settings) -> float:
         """Return Bounce, as set or natural: the ratio of successive swings, not limited by the substeps."""
-        name = self._scene.bodies[body].kind
-        eigenvalues = self._cached_eigenvalues(body, settings) if has_natural_bounce(name, settings) else ()
-        return effective_overshoot(name, settings, 1.0 / self._scene.fps, eigenvalues[0] if eigenvalues else 0.0)
+        slowest, *_ = self._natural_eigenvalues(body, settings)
+        return effective_overshoot(self._scene.bodies[body].kind, settings, 1.0 / self._scene.fps, slowest)
 
-    def _cached_eigenvalues(self, body: int, settings: Settings) -> tuple[float, ...]:
+    def _natural_eigenvalues(self, body: int, settings: Settings) -> tuple[float, ...]:
+        """Return the first eigenvalues of a body's regions for its natural Bounce, in ascending order, in 1/s^2.
+
+        Return a single 0 if its Bounce is not natural, or if it has no regions.
+        """
+        if not has_natural_bounce(self._scene.bodies[body].kind, settings):
+            return (0.0,)
         relaxed_settings = without_contraction(settings)
-        return self._values.get((body, relaxed_settings), lambda: self._eigenvalues(body, relaxed_settings))
+        return self._values.get((body, relaxed_settings), lambda: self._eigenvalues(body, relaxed_settings)) or (0.0,)
 
     def _has_slack_modes(self, body: int) -> bool:
-        number, place = self._statics.island_and_block(body)
+        number, place = self._statics.assembly.island_and_block(body)
         system = self._statics.islands[number].system
         return any(not system.regions[k].has_elastic_stiffness for k in system.regions_of(place))
 
     def _eigenvalues(self, body: int, settings: Settings) -> tuple[float, ...]:
-        """Return the first eigenvalues of a body's regions in ascending order, in 1/s^2."""
-        number, place = self._statics.island_and_block(body)
+        number, place = self._statics.assembly.island_and_block(body)
         island_data = self._statics.islands[number]
         island_settings = [settings if k == body else self._scene.bodies[k].settings for k in island_data.bodies]
         factors = self._statics.stiffness_factors(number, island_settings)
@@ -252,24 +255,18 @@ class DialInterpreter:
     def _region_law(
         self, island: int, region: Region, own: list[Settings], factors: Array, substep_count: int
     ) -> DeformationLaw:
-        island_data = self._statics.islands[island]
-        eigenvalue = island_data.system.effective_eigenvalue(region, factors)
-        parts = region_slices(island_data.system, region)
+        system, bodies = self._statics.islands[island].system, self._statics.islands[island].bodies
+        eigenvalue, has_slack_modes = system.effective_eigenvalue(region, factors), not region.has_elastic_stiffness
+        parts = region_slices(system, region)
+        places = [part.block_index for part in parts]
         laws = [
-            self._block_law(
-                island_data.bodies[part.block_index],
-                part,
-                own[part.block_index],
-                eigenvalue,
-                substep_count,
-                not region.has_elastic_stiffness,
-            )
-            for part in parts
+            self._block_law(bodies[place], part, own[place], eigenvalue, substep_count, has_slack_modes)
+            for place, part in zip(places, parts, strict=True)
         ]
-        blocks = [self._statics.models[island_data.bodies[part.block_index]].block for part in parts]
+        blocks = [self._statics.assembly.models[bodies[place]].block for place in places]
         is_nodal = any(block.settle_scale is not None or block.part_shares is not None for block in blocks)
         if len(laws) == 1 or (not is_nodal and all(law == laws[0] for law in laws[1:])):
-            if isinstance(laws[0], FirstModeLaw) and can_snap_taut(island_data.system, region, eigenvalue):
+            if isinstance(laws[0], FirstModeLaw) and can_snap_taut(system, region, eigenvalue):
                 return replace(laws[0], can_snap_taut=True)
             return laws[0]
         return PiecewiseLaw(tuple(zip(laws, (len(part.nodes) for part in parts), strict=True)))
@@ -290,7 +287,7 @@ class DialInterpreter:
             if settings.damping_by == DampingBy.TAU_GAMMA:
                 kappa = retained_fraction(settings.gamma, 1.0 / (self._scene.fps * substep_count))
             return TauKappaLaw(kappa, settings.tau)
-        block = self._statics.models[body].block
+        block = self._statics.assembly.models[body].block
         pace = None if block.settle_scale is None else block.settle_scale[part.nodes]
 
         def law(dials: Settings) -> SettleLaw:

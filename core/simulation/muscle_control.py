@@ -5,7 +5,7 @@ Sensors measure at the end of a frame. Muscles are switched at the start of the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -55,18 +55,8 @@ class MuscleControllers:
         sample: the sample at the frame's end.
         No force history needs updating: the law of muscular bodies has none, and they never sleep.
         """
-        if not self._first_coincident_vertex:
-            return state
-        return State.concatenate(
-            [self._switch_island(island, island.extract_state(state), sample) for island in islands]
-        )
-
-    def _switch_island(self, island: Island, state: State, sample: SceneSample) -> State:
         history = state.history
-        for place, k in enumerate(island.bodies):
-            controller = self._scene.bodies[k].controller
-            if controller is None:
-                continue
+        for island, place, k, controller in self._controlled_bodies(islands):
             name = island.system.blocks[place].name
             own = history.block(name)
             watched = sample.bodies[k].sensor_inputs
@@ -74,25 +64,27 @@ class MuscleControllers:
             history = history.with_block(name, replace(own, muscles=muscles))
         return replace(state, history=history)
 
+    def _controlled_bodies(self, islands: Sequence[Island]) -> Iterator[tuple[Island, int, int, Controller]]:
+        """Yield the island, the index there, the index in the scene and the controller of each body that has one."""
+        for island in islands:
+            for place, k in enumerate(island.bodies):
+                controller = self._scene.bodies[k].controller
+                if controller is not None:
+                    yield island, place, k, controller
+
     def measure_sensors(self, islands: Sequence[Island], state: State, sample: SceneSample) -> State:
         """Return the state at a frame's end with the sensor values measured there."""
-        if not self._first_coincident_vertex:
-            return state
         history = state.history
-        for island in islands:
+        for island, place, k, controller in self._controlled_bodies(islands):
             last_contacts = island.system.last_contacts(state)
             contacts = ContactHistory() if last_contacts is None else last_contacts.contacts
-            for place, k in enumerate(island.bodies):
-                body = self._scene.bodies[k]
-                if body.controller is None:
-                    continue
-                watched = sample.bodies[k].sensor_inputs
-                nodes = state.positions[self._assembly.node_slice_of(k)]
-                surface = self._assembly.models[k].skin(nodes, sample.bodies[k].vertices)
-                forces = self._vertex_forces(island, place, k, contacts)
-                values = [sensor_value(body, sensor, surface, forces, watched) for sensor in body.controller.sensors]
-                name = island.system.blocks[place].name
-                history = history.with_block(name, replace(history.block(name), sensors=np.array(values)))
+            body, watched = self._scene.bodies[k], sample.bodies[k].sensor_inputs
+            nodes = state.positions[self._assembly.node_slice_of(k)]
+            surface = self._assembly.models[k].skin(nodes, sample.bodies[k].vertices)
+            forces = self._vertex_forces(island, place, k, contacts)
+            values = [sensor_value(body, sensor, surface, forces, watched) for sensor in controller.sensors]
+            name = island.system.blocks[place].name
+            history = history.with_block(name, replace(history.block(name), sensors=np.array(values)))
         return replace(state, history=history)
 
     def _vertex_forces(self, island: Island, block_index: int, body: int, contacts: ContactHistory) -> Array:
@@ -101,10 +93,8 @@ class MuscleControllers:
         if island.system.contact is None or not len(contacts.keys):
             return forces
         blocks = np.array([one.block for one in island.system.contact.surfaces])
-        is_own_contact = (blocks[contacts.keys[:, 0]] == block_index) & np.isin(
-            contacts.keys[:, 1], (POINT, *CORNER_KINDS)
-        )
-        is_own_contact &= contacts.keys[:, 2] < len(forces)
+        is_point = np.isin(contacts.keys[:, 1], (POINT, *CORNER_KINDS)) & (contacts.keys[:, 2] < len(forces))
+        is_own_contact = is_point & (blocks[contacts.keys[:, 0]] == block_index)
         np.add.at(forces, contacts.keys[is_own_contact, 2], contacts.forces[is_own_contact])
         return np.asarray(forces[self._first_coincident_vertex[body]])
 
@@ -140,13 +130,9 @@ def next_switch_state(
         muscles.is_on, muscles.due_ticks, controller.weights() @ readings, thresholds, controller.delays(fps)
     )
     if watched is not None:
-        forced = watched.overrides
-        on = np.where(
-            forced == MUSCLE_OVERRIDES.index(MuscleOverride.AUTO),
-            on,
-            forced == MUSCLE_OVERRIDES.index(MuscleOverride.ON),
-        )
-        count = np.where(forced == MUSCLE_OVERRIDES.index(MuscleOverride.AUTO), count, 0.0)
+        is_auto = watched.overrides == MUSCLE_OVERRIDES.index(MuscleOverride.AUTO)
+        on = np.where(is_auto, on, watched.overrides == MUSCLE_OVERRIDES.index(MuscleOverride.ON))
+        count = np.where(is_auto, count, 0.0)
     return MuscleHistory(on, count)
 
 

@@ -19,7 +19,7 @@ from ..base.arrays import Array, Index, Mask
 from ..objective.reference_motion import StepContext, reference_velocity, region_slices
 from ..scene.parameters import Settings
 from ..system.discretization import BodyDiscretization
-from ..system.history import BlockHistory, Catch, History, SystemContacts
+from ..system.history import BlockHistory, Catch, History
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
@@ -74,7 +74,8 @@ class CatchMotion:
         for block in range(len(self._durations)):
             own = system.blocks[block]
             last = history.block(own.name)
-            caught = _is_caught(before.blocks[block], own)
+            # Pins hold them that held them less or not at all before.
+            caught = _pin_levels(own) > _pin_levels(before.blocks[block])
             if not caught.any() and last.catch is None:
                 continue
             part = system.slices[block]
@@ -96,12 +97,6 @@ class CatchMotion:
 def _choose(is_new: Mask, new: Array, is_kept: Mask, old: Array) -> Array:
     """Return the new rows (n, 3) where they are new, else the old ones where they are kept, else zero."""
     return np.where(is_new[:, None], new, np.where(is_kept[:, None], old, 0.0))
-
-
-def _is_caught(before: BodyDiscretization, after: BodyDiscretization) -> Mask:
-    """Return which nodes (n,) a pin holds that held them less or not at all before: from free to soft to hard."""
-    old, new = _pin_levels(before), _pin_levels(after)
-    return np.asarray(new > old)
 
 
 def _pin_levels(block: BodyDiscretization) -> Index:
@@ -128,7 +123,9 @@ def after_pin_change(before: System, system: System, state: State, inputs: Input
         return replace(state, history=history)
     contacts = history.contacts.get(system.name)
     if contacts is not None:
-        history = replace(history, contacts={**history.contacts, system.name: _for_regions(contacts, system)})
+        # Regions change with the pins.
+        contacts = replace(contacts, impacts=(), support_modes=(None,) * len(system.regions))
+        history = replace(history, contacts={**history.contacts, system.name: contacts})
     context, reference = StepContext.create(system, state, inputs, h), np.zeros_like(state.reference)
     reference[system.pinned] = (context.pin_end - context.pin_start) / h
     for region in system.regions:
@@ -146,8 +143,3 @@ def _without_pin_forces(block: BlockHistory) -> BlockHistory:
 
 def _without_deformation(block: BlockHistory) -> BlockHistory:
     return replace(block, deformation=None, sleep=None, steering=None)
-
-
-def _for_regions(contacts: SystemContacts, system: System) -> SystemContacts:
-    """Return contacts without the parts that refer to regions, which change with the pins."""
-    return replace(contacts, impacts=(), support_modes=(None,) * len(system.regions))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..base.arrays import Array
@@ -14,41 +12,21 @@ from ..scene.scene import Scene
 from .assembly import Assembly, rebuild_islands
 from .dials import DialInterpreter
 from .plastic_rest_shapes import PlasticRestShapes, RestShapeVersion
-from .poses import PoseEvaluator
 from .statics import StaticSolver
 
 # Cached versions: those before and after a change, and the one after the next. Each one holds its own factorisations.
 _CACHED_VERSIONS = 3
 
 
-@dataclass(frozen=True)
 class PinVersion:
     """Everything derived from a scene's bodies with certain pins.
 
     key: identifies the pins; empty for those of the bodies.
     """
 
-    assembly: Assembly
-    pose_evaluator: PoseEvaluator
-    statics: StaticSolver
-    dials: DialInterpreter
-    rest_shapes: PlasticRestShapes
-    key: bytes = b""
-
-    @staticmethod
-    def create(
-        scene: Scene,
-        assembly: Assembly,
-        pose_evaluator: PoseEvaluator,
-        statics: StaticSolver,
-        first_sample: SceneSample,
-        key: bytes = b"",
-    ) -> PinVersion:
-        """Return the version of an assembly and its statics."""
-        dials = DialInterpreter(scene, statics)
-        modelled = RestShapeVersion(statics, dials)
-        rest_shapes = PlasticRestShapes(scene, assembly, pose_evaluator, first_sample, modelled)
-        return PinVersion(assembly, pose_evaluator, statics, dials, rest_shapes, key)
+    def __init__(self, scene: Scene, statics: StaticSolver, key: bytes = b"") -> None:
+        self.statics, self.dials, self.key = statics, DialInterpreter(scene, statics), key
+        self.rest_shapes = PlasticRestShapes(scene, RestShapeVersion(statics, self.dials))
 
 
 class PinVersions:
@@ -57,8 +35,8 @@ class PinVersions:
     modelled: the version with the pins of the bodies, which also defines their stiffness.
     """
 
-    def __init__(self, scene: Scene, first_sample: SceneSample, modelled: PinVersion) -> None:
-        self._scene, self._first_sample, self.modelled = scene, first_sample, modelled
+    def __init__(self, scene: Scene, modelled: PinVersion) -> None:
+        self._scene, self.modelled = scene, modelled
         self._changing = [k for k, body in enumerate(scene.bodies) if body.has_changing_pins]
         self._versions: Memo[PinVersion] = Memo(_CACHED_VERSIONS)
 
@@ -71,12 +49,9 @@ class PinVersions:
         return self._versions.get(key, lambda: self._build(pins, key))
 
     def _build(self, pins: dict[int, Array], key: bytes) -> PinVersion:
-        scene, known = self._scene, self.modelled.assembly
+        scene, known = self._scene, self.modelled.statics.assembly
         models = list(known.models)
         for k, weights in pins.items():
             models[k] = with_pins(models[k], scene.bodies[k], weights)
         assembly = rebuild_islands(scene, Assembly(tuple(models), known.islands))
-        pose_evaluator = PoseEvaluator(scene, assembly)
-        statics = StaticSolver(scene, assembly, pose_evaluator, self._first_sample, self.modelled.statics)
-        statics.add_gravity_stiffness()
-        return PinVersion.create(scene, assembly, pose_evaluator, statics, self._first_sample, key)
+        return PinVersion(scene, self.modelled.statics.for_assembly(assembly), key)

@@ -14,7 +14,6 @@ from ..base.memo import Memo
 from ..materials.plastic_flow import YieldSurface
 from ..objective.plastic_update import PlasticUpdate
 from ..scene.parameters import Settings
-from ..scene.sample import SceneSample
 from ..scene.scene import Scene
 from ..steppers.static import solve_static_equilibrium
 from ..system.discretization import BodyDiscretization
@@ -26,7 +25,6 @@ from ..system.system import System, assemble_system
 from .assembly import Assembly, Island
 from .dials import DialInterpreter
 from .method_selection import make_stepper
-from .poses import PoseEvaluator
 from .statics import StaticSolver
 
 # Cached versions of the scene after plastic flow. Each one holds its own factorisations.
@@ -51,21 +49,8 @@ class PlasticRestShapes:
     Each version depends only on the modelled shapes and the plastic flow, not on the path in between.
     """
 
-    def __init__(
-        self,
-        scene: Scene,
-        assembly: Assembly,
-        pose_evaluator: PoseEvaluator,
-        first_sample: SceneSample,
-        modelled: RestShapeVersion,
-    ) -> None:
-        self._scene, self._assembly, self._pose_evaluator, self._first_sample = (
-            scene,
-            assembly,
-            pose_evaluator,
-            first_sample,
-        )
-        self._modelled = modelled
+    def __init__(self, scene: Scene, modelled: RestShapeVersion) -> None:
+        self._scene, self._modelled = scene, modelled
         self._versions: Memo[RestShapeVersion] = Memo(_CACHED_VERSIONS)
 
     def version_for(self, history: History) -> RestShapeVersion:
@@ -89,7 +74,7 @@ class PlasticRestShapes:
         return found
 
     def _build_version(self, flows: dict[tuple[str, str], Array], key: bytes) -> RestShapeVersion:
-        modelled_statics, models = self._modelled.statics, list(self._assembly.models)
+        modelled_statics, models = self._modelled.statics, list(self._modelled.statics.assembly.models)
         islands = []
         for number, modelled_island in enumerate(modelled_statics.islands):
             island = modelled_island
@@ -98,18 +83,15 @@ class PlasticRestShapes:
                 for place, body in enumerate(island.bodies):
                     models[body] = replace(models[body], block=island.system.blocks[place])
             islands.append(island)
-        assembly = Assembly(tuple(models), tuple(islands))
-        statics = StaticSolver(self._scene, assembly, self._pose_evaluator, self._first_sample, modelled_statics)
-        statics.add_gravity_stiffness()
+        statics = modelled_statics.for_assembly(Assembly(tuple(models), tuple(islands)))
         return RestShapeVersion(statics, DialInterpreter(self._scene, statics), key)
 
     def _apply_flows(self, number: int, island: Island, flows: dict[tuple[str, str], Array]) -> Island:
         system = island.system
         blocks = tuple(_with_reference_flow(block, flows) for block in system.blocks)
-        island_settings = [self._scene.bodies[k].settings for k in island.bodies]
         if all(region.has_elastic_stiffness for region in system.regions):
             # Nets have no other shape without their weight.
-            factors = self._modelled.statics.stiffness_factors(number, island_settings)
+            factors = self._modelled.statics.stiffness_factors(number)
             blocks = _unloaded_blocks(replace(system, blocks=blocks, gravity=_WEIGHTLESS), factors)
         reassembled = assemble_system(blocks, system.gravity, system.links)
         regions = tuple(

@@ -26,7 +26,8 @@ class BlockPose:
     """Kinematic inputs of one block at one time.
 
     targets: (p, 3) m of its pins.
-    rotations, positions: (n, 3, 3), (n, 3) m of the animated mesh around its nodes, if that is the reference motion.
+    mesh: rotations (n, 3, 3) and positions (n, 3) m of the animated mesh around its nodes, if that is the reference
+        motion.
     contact: samples of the body and the colliders; None if contact is impossible.
     contraction: of its fibres, relative to their length.
     pressure_change: of the air, since the first frame, Pa.
@@ -35,8 +36,7 @@ class BlockPose:
     """
 
     targets: Array
-    rotations: Array | None = None
-    positions: Array | None = None
+    mesh: tuple[Array, Array] | None = None
     contact: ContactSample | None = None
     contraction: float = 0.0
     pressure_change: float = 0.0
@@ -84,12 +84,10 @@ class PoseEvaluator:
         contact = (sample.bodies[body], sample.colliders) if self._scene.has_contact else None
         settings = sample.settings[body]
         load = BodyLoad.of(settings, sample.bodies[body].external_forces, model.block)
-        is_mesh = self._references[body] == ReferenceChoice.MESH
-        rotations, positions = model.nodes.local_frames(surface) if is_mesh else (None, None)
+        mesh = model.nodes.local_frames(surface) if self._references[body] == ReferenceChoice.MESH else None
         model_body = self._scene.bodies[body]
         pressure = settings.pressure - model_body.settings.pressure if model_body.has_animated_pressure else 0.0
-        contraction = settings.contraction_fraction
-        return BlockPose(targets, rotations, positions, contact, contraction, pressure, load, settings)
+        return BlockPose(targets, mesh, contact, settings.contraction_fraction, pressure, load, settings)
 
     def step_inputs(self, island: Island, start: tuple[BlockPose, ...], end: tuple[BlockPose, ...]) -> Inputs:
         """Return the inputs of an island for a step between two poses."""
@@ -100,33 +98,16 @@ class PoseEvaluator:
                 body = island.bodies[block]
                 if self._references[body] == ReferenceChoice.NONE:
                     reference = NoReferenceMotion()
-                elif (
-                    a.rotations is not None
-                    and a.positions is not None
-                    and b.rotations is not None
-                    and b.positions is not None
-                ):
+                elif a.mesh is not None and b.mesh is not None:
+                    (rotations, positions), (next_rotations, next_positions) = a.mesh, b.mesh
                     offsets = self._assembly.models[body].nodes.offsets
-                    reference = AnimatedReference((a.rotations, b.rotations), (a.positions, b.positions), offsets)
-            contact, contraction = contact_inputs(a.contact, b.contact), (a.contraction, b.contraction)
-            pressure = a.pressure_change, b.pressure_change
-            found.append(BlockInputs(a.targets, b.targets, reference, None, contact, contraction, pressure))
+                    reference = AnimatedReference((rotations, next_rotations), (positions, next_positions), offsets)
+            found.append(_block_inputs(a, b, reference))
         return tuple(found)
 
     def stationary_inputs(self, island: Island, sample: SceneSample) -> Inputs:
         """Return inputs that keep an island in the pose of a sample."""
-        return tuple(
-            BlockInputs(
-                pose.targets,
-                pose.targets,
-                None,
-                None,
-                contact_inputs(pose.contact, pose.contact),
-                (pose.contraction,) * 2,
-                (pose.pressure_change,) * 2,
-            )
-            for pose in self._island_pose(island, sample)
-        )
+        return tuple(_block_inputs(pose, pose) for pose in self._island_pose(island, sample))
 
     def animated_state(self, island: Island, sample: SceneSample) -> State:
         """Return the state of an island with its nodes in the animated shape at zero velocity."""
@@ -140,6 +121,12 @@ class PoseEvaluator:
                 block = island.system.blocks[place]
                 plastic_history[block.name] = initial_plastic_state(block)
         return State.at_rest(np.concatenate(positions), self._scene.first / self._scene.fps, History(plastic_history))
+
+
+def _block_inputs(start: BlockPose, end: BlockPose, reference: ReferenceMotion | None = None) -> BlockInputs:
+    contact, contraction = contact_inputs(start.contact, end.contact), (start.contraction, end.contraction)
+    pressure = start.pressure_change, end.pressure_change
+    return BlockInputs(start.targets, end.targets, reference, None, contact, contraction, pressure)
 
 
 def _animated_nodes(model: Model, surface: Array) -> Array:

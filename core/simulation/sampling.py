@@ -50,7 +50,7 @@ def sample_frame(
 
     previous_substeps: substep count of the previous frame.  end: the scene at the frame; None to sample it.
     """
-    settings = tuple(body.settings for body in scene.bodies)
+    settings = scene.settings
     if end is None and any(body.has_animated_settings for body in scene.bodies):
         # The substeps, whose times come first, depend on the settings at the frame's end.
         end = scene.sample(float(number))
@@ -87,7 +87,7 @@ def _body_arrays(scene: Scene, body: int, samples: Sequence[BodySample]) -> list
     """Return the arrays that describe the samples of a body in a frame."""
     settings = [one.settings for one in samples if one.settings is not None]
     found = [np.array([one.animatable_values for one in settings]), *(one.vertices for one in samples)]
-    weights = np.array([one.force_weights for one in settings])
+    weights = np.array([(one.gravity_weight, one.field_weight) for one in settings])
     forces = [one.external_forces.numbers() for one in samples if one.external_forces is not None]
     if forces or (weights != 1.0).any():
         found += [weights, *forces]
@@ -95,7 +95,7 @@ def _body_arrays(scene: Scene, body: int, samples: Sequence[BodySample]) -> list
     if airs.any():
         found.append(airs)
     if scene.has_contact:
-        found.append(np.array([one.contact_values for one in settings]))
+        found.append(np.array([(one.contact_distance, one.friction, one.friction_back) for one in settings]))
     flows = [one.plasticity_values for one in settings]
     if any(flows):
         found += [np.array(one) for one in flows]

@@ -39,7 +39,6 @@ class SheetAir:
     def __init__(self, scene: Scene, first_sample: SceneSample) -> None:
         """first_sample: of the scene at its first frame, whose wind carries the eddies of the whole shot."""
         self._scene, self._first_sample = scene, first_sample
-        self._travel: dict[int, Array] = {}
 
     @cached_property
     def _period(self) -> float | None:
@@ -47,11 +46,10 @@ class SheetAir:
         end = loop_end(self._scene)
         return None if end is None else (end - self._scene.first) / self._scene.fps
 
-    def _travel_of(self, body: int) -> Array:
-        """Return the velocity (3,) m/s at which eddies pass a body."""
-        if body not in self._travel:
-            self._travel[body] = _travel(self._first_sample.bodies[body])
-        return self._travel[body]
+    @cached_property
+    def _travel(self) -> list[Array]:
+        """Velocity (3,) m/s at which eddies pass each body."""
+        return [_travel(body) for body in self._first_sample.bodies]
 
     def with_air(
         self,
@@ -81,9 +79,8 @@ class SheetAir:
             wind = self._wind(island.bodies[block], load, frame, positions)
             if not load.is_same(start_loads[block]):
                 wind = 0.5 * (wind + self._wind(island.bodies[block], start_loads[block], frame, positions))
-            loose = _loose_pieces(system, block)
             changed[block] = _block_with_air(
-                inputs[block], system, block, positions, wind, wind - velocities[nodes], airs[block], loose
+                inputs[block], system, block, positions, wind, wind - velocities[nodes], airs[block]
             )
         return tuple(changed)
 
@@ -94,7 +91,7 @@ class SheetAir:
         # A preroll comes before the loop, and may run where the scene cannot be sampled.
         is_in_loop = self._scene.is_loop and frame > self._scene.first
         seconds = (frame - self._scene.first) / self._scene.fps
-        time = WindTime(seconds, self._period if is_in_loop else None, self._travel_of(body))
+        time = WindTime(seconds, self._period if is_in_loop else None, self._travel[body])
         return air_velocities(load.external_forces.fields, load.field_weight, time, positions)
 
 
@@ -145,20 +142,18 @@ def _block_with_air(
     wind: Array,
     relative_wind: Array,
     air: float,
-    loose: Sequence[Index],
 ) -> BlockInputs:
     """Return the inputs of a block with the air's push C u/m as an acceleration and its drag C.
 
     positions: (n, 3) m, of its nodes.  wind, relative_wind: (n, 3) m/s, of the air at rest and past the nodes.
-    air: factor on the density of the air.  loose: see _loose_pieces().
+    air: factor on the density of the air.
     """
     triangles = sheet_triangles(system.blocks[block])
     past_faces = relative_wind[triangles].mean(axis=1)
     resistance = face_resistance(positions, triangles, past_faces, air)
-    for rows in loose:
-        resistance[rows] *= windward_weights(positions, triangles[rows], past_faces[rows], resistance[rows])[
-            :, None, None
-        ]
+    for rows in _loose_pieces(system, block):
+        weights = windward_weights(positions, triangles[rows], past_faces[rows], resistance[rows])
+        resistance[rows] *= weights[:, None, None]
     if not resistance.any():
         return inputs
     drag = nodal_resistance(resistance, triangles, len(positions))

@@ -11,7 +11,7 @@ import numpy as np
 from ..base.arrays import Array
 from ..base.errors import StepError
 from ..base.memo import Memo
-from ..base.progress import ProgressCallback, StageProgress, no_progress
+from ..base.progress import ProgressCallback, StageProgress, no_progress, run_steps
 from ..bodies.kind import BASE_YOUNG
 from ..bodies.model import Model
 from ..frames.frame import Frame
@@ -36,14 +36,14 @@ from ..system.system import System
 from ..system.weave_term import has_weave
 from . import start
 from .assembly import Assembly, Island, build_assembly
-from .body_forces import FieldAccelerations, with_mean_accelerations
+from .body_forces import FieldAccelerations, with_accelerations
 from .dials import DialInterpreter, without_contraction
 from .method_selection import build_integration, check_same_method, suggest_fix, uses_dampsim_stepper
 from .muscle_control import MuscleControllers
 from .pin_changes import CatchMotion, after_pin_change
 from .pin_versions import PinVersion, PinVersions
 from .plastic_rest_shapes import RestShapeVersion, plasticity_per_block
-from .poses import PoseEvaluator, loads_of, settings_of
+from .poses import loads_of, settings_of
 from .sampling import FrameInputs, sample_frame
 from .sheet_air import SheetAir
 from .statics import StaticSolver
@@ -74,13 +74,9 @@ def fibre_inputs(
         last_lag = history.block(block.name).contraction_lag or ContractionLag()
         next_lag = advance_lag(law, last_lag, end - begin, h, own.follow_through)
         history = history.with_block(block.name, replace(history.block(block.name), contraction_lag=next_lag))
-        contraction = _clamp_contraction(begin + last_lag.lag), _clamp_contraction(end + next_lag.lag)
-        contracted_inputs[place] = replace(contracted_inputs[place], contraction=contraction)
+        lagging = np.clip([begin + last_lag.lag, end + next_lag.lag], _MIN_CONTRACTION, _MAX_CONTRACTION)
+        contracted_inputs[place] = replace(contracted_inputs[place], contraction=(float(lagging[0]), float(lagging[1])))
     return replace(state, history=history), tuple(contracted_inputs)
-
-
-def _clamp_contraction(contraction: float) -> float:
-    return min(max(contraction, _MIN_CONTRACTION), _MAX_CONTRACTION)
 
 
 # Cached integrations of the literature's dampings. Each one holds its own factorisations.
@@ -123,27 +119,19 @@ class Simulation:
             check_same_method(
                 [scene.bodies[k].name for k in island.bodies], [scene.bodies[k].settings for k in island.bodies]
             )
-        assembly = self.assembly
-        self.pose_evaluator = PoseEvaluator(scene, assembly)
         self._progress.begin("the hanging shape")
-        self.statics = StaticSolver(scene, assembly, self.pose_evaluator, first_sample, progress=self._progress)
-        self.statics.add_gravity_stiffness()
+        self.statics = StaticSolver(scene, self.assembly, first_sample, progress=self._progress)
         if any(body.settings.keep_shape for body in scene.bodies):
             self._progress.begin("the rest shape that keeps the modelled shape")
-            assembly = self.statics.with_inverse_rest_shapes()
-            self.pose_evaluator = PoseEvaluator(scene, assembly)
-            self.statics = StaticSolver(
-                scene, assembly, self.pose_evaluator, first_sample, self.statics, self._progress
-            )
-            self.statics.add_gravity_stiffness()
-        modelled = PinVersion.create(scene, assembly, self.pose_evaluator, self.statics, first_sample)
-        self.dials, self._pins = modelled.dials, PinVersions(scene, first_sample, modelled)
-        self._muscle_controllers = MuscleControllers(scene, assembly)
+            self.statics = self.statics.for_assembly(self.statics.with_inverse_rest_shapes(), self._progress)
+        self.pose_evaluator, modelled = self.statics.pose_evaluator, PinVersion(scene, self.statics)
+        self.dials, self._pins = modelled.dials, PinVersions(scene, modelled)
+        self._muscle_controllers = MuscleControllers(scene, self.statics.assembly)
         self._air = SheetAir(scene, first_sample)
         self.loop_error = 0.0
         self._integrations: Memo[IntegratorStepper] = Memo(_CACHED_INTEGRATIONS)
         self._first_frame: Frame | None = None
-        self._start: start.Start | None = None
+        self._start: tuple[FrameInputs, State] | None = None
 
     @property
     def islands(self) -> list[Island]:
@@ -161,19 +149,14 @@ class Simulation:
             self._progress.begin("the first frame")
             first_inputs = sample_frame(self.scene, self.dials.max_substeps, self.scene.first, 1, self._first_sample)
             finding = start.find_start(self, first_inputs)
-            while self._start is None:
-                try:
-                    done, total = next(finding)
-                except StopIteration as end:
-                    self._start = end.value
-                else:
-                    self._progress.advance(done / total)
+            state = run_steps(finding, lambda parts: self._progress.advance(parts[0] / parts[1]))
+            self._start = first_inputs, state
 
     # Queries for a single body.
 
     def island_and_block(self, body: str) -> tuple[int, int]:
         """Return the index of a body's island, and the index of its block in that island."""
-        return self.statics.island_and_block(self.scene.body_index(body))
+        return self.assembly.island_and_block(self.scene.body_index(body))
 
     def system_of(self, body: str) -> System:
         """Return the system that contains a body."""
@@ -185,15 +168,13 @@ class Simulation:
 
     def node_positions(self, state: State, body: str) -> Array:
         """Return the node positions (n, 3) of a body in m."""
-        number = self.scene.body_index(body)
-        return state.positions[self.assembly.node_slice_of(number)]
+        return state.positions[self.assembly.node_slice_of(self.scene.body_index(body))]
 
     def is_constrained(self, body: str) -> bool:
         """Return whether pins and links leave no part of the body free to fall."""
         island, block = self.island_and_block(body)
-        island_data = self.islands[island]
-        regions = [island_data.system.regions[k] for k in island_data.system.regions_of(block)]
-        return all(region.rigid_modes == 0 for region in regions)
+        system = self.islands[island].system
+        return all(system.regions[k].rigid_modes == 0 for k in system.regions_of(block))
 
     def substeps(self, body: str, settings: Settings) -> Substeps:
         """Return the number of substeps per frame that a body needs with these dials."""
@@ -204,7 +185,7 @@ class Simulation:
 
         settings: of all bodies; None for those at the first frame.
         """
-        all_settings = settings or tuple(body.settings for body in self.scene.bodies)
+        all_settings = settings or self.scene.settings
         return self.statics.stiffness_factors(island, [all_settings[k] for k in self.islands[island].bodies])
 
     def young(self, body: str, settings: tuple[Settings, ...] | None = None) -> float:
@@ -223,15 +204,14 @@ class Simulation:
 
     def controls(self, settings: tuple[Settings, ...] | None = None) -> tuple[Controls, ...]:
         """Return the step controls of each island. settings: of all bodies; None for those at the first frame."""
-        all_settings = settings or tuple(body.settings for body in self.scene.bodies)
+        all_settings = settings or self.scene.settings
         count = self.dials.max_substeps(all_settings)
         return tuple(self.dials.controls(k, all_settings, count) for k in range(len(self.islands)))
 
     def law_coefficients(self, settings: tuple[Settings, ...] | None = None) -> tuple[Coefficients, ...]:
         """Return the coefficients of each region of each island for one substep with these dials."""
-        all_settings = settings or tuple(body.settings for body in self.scene.bodies)
-        h = 1.0 / (self.scene.fps * self.dials.max_substeps(all_settings))
-        return tuple(law.coefficients(h) for controls in self.controls(all_settings) for law in controls.laws)
+        h = 1.0 / (self.scene.fps * self.dials.max_substeps(settings or self.scene.settings))
+        return tuple(law.coefficients(h) for controls in self.controls(settings) for law in controls.laws)
 
     # Frame loop.
 
@@ -258,34 +238,34 @@ class Simulation:
         if frame_inputs.number > self.scene.first:
             # Muscles are not switched during a preroll.
             state = self._muscle_controllers.switch(version.statics.islands, state, frame_inputs.samples[-1])
-        pose = pins.pose_evaluator.pose(start)
+        evaluator = pins.statics.pose_evaluator
+        pose = evaluator.pose(start)
         for number, sample in enumerate(frame_inputs.samples):
             settings, time = sample.settings, (frame_inputs.number - 1) / self.scene.fps + number * h
-            next_pose = pins.pose_evaluator.pose(sample)
+            next_pose = evaluator.pose(sample)
             next_states = []
             for k, island in enumerate(version.statics.islands):
                 island_state, island_settings = island.extract_state(state), [settings[body] for body in island.bodies]
                 catches, before = CatchMotion(island, island_settings, self.scene.fps), None
                 if number == 0 and pins is not last_pins:
-                    before = last_pins.assembly.islands[k].system
+                    before = last_pins.statics.assembly.islands[k].system
                     history = catches.begin(before, island_state, pose[k], next_pose[k], time, h)
                     island_state = replace(island_state, history=history)
                 poses = (
                     catches.with_offsets(one[k], island_state.history, moment)
                     for one, moment in ((pose, time), (next_pose, time + h))
                 )
-                inputs = pins.pose_evaluator.step_inputs(island, *poses)
+                inputs = evaluator.step_inputs(island, *poses)
                 if before is not None:
                     island_state = after_pin_change(before, island.system, island_state, inputs, h)
                 island_state, inputs = fibre_inputs(version.dials, island, island_settings, island_state, inputs, h)
                 weighted = version.statics.with_part_weights
-                loads = (
-                    weighted(island, loads_of(pose[k]), settings_of(pose[k])),
-                    weighted(island, loads_of(next_pose[k]), settings_of(next_pose[k])),
+                loads, next_loads = (
+                    weighted(island, loads_of(one[k]), settings_of(one[k])) for one in (pose, next_pose)
                 )
                 fields = FieldAccelerations(island, island_state, island_settings, sample.frame, h)
-                inputs = with_mean_accelerations(island, inputs, *loads, self.scene.gravity, fields)
-                inputs = self._air.with_air(island, inputs, *loads, island_state, sample.frame, h)
+                inputs = with_accelerations(island, inputs, loads, next_loads, self.scene.gravity, fields)
+                inputs = self._air.with_air(island, inputs, loads, next_loads, island_state, sample.frame, h)
                 controls = version.dials.controls(k, settings, self.dials.max_substeps(settings), settings_of(pose[k]))
                 stepper = self._stepper_for(pins, version, k, settings)
                 if isinstance(stepper, Stepper):
@@ -316,13 +296,8 @@ class Simulation:
             return version.statics.steppers[island]
         factors = self.statics.stiffness_factors(island, island_settings)
         # Of the keyframable settings, only these change the damping.
-        key = (
-            island,
-            pins.key,
-            version.key,
-            factors.tobytes(),
-            *((one.damping_by, one.integrator, one.gamma) for one in island_settings),
-        )
+        methods = [(one.damping_by, one.integrator, one.gamma) for one in island_settings]
+        key = (island, pins.key, version.key, factors.tobytes(), *methods)
         return self._integrations.get(key, lambda: build_integration(island_data.system, island_settings, factors))
 
     def _step_error(self, island: int, settings: tuple[Settings, ...], number: int, outcome: Outcome) -> StepError:
@@ -335,9 +310,10 @@ class Simulation:
 
     def shapes(self, state: State, sample: SceneSample) -> dict[str, Array]:
         """Return the simulated surfaces (v, 3) in m by body, in single precision as they are stored and displayed."""
-        surfaces, assembly = {}, self.version_at(sample).assembly
+        surfaces, assembly = {}, self.version_at(sample).statics.assembly
         for k, body in enumerate(self.scene.bodies):
-            island, block = assembly.island_of(k)
+            number, block = assembly.island_and_block(k)
+            island = assembly.islands[number]
             nodes, animated = state.positions[assembly.node_slice_of(k)], sample.bodies[k].vertices
             catches = CatchMotion(island, [sample.settings[body] for body in island.bodies], self.scene.fps)
             offsets = catches.offsets(state.history, block, state.time)
@@ -353,13 +329,13 @@ class Simulation:
         """Find the first frame and yield the progress (done, total)."""
         if self._first_frame is None:
             if self._start is None:
-                self._start = yield from start.find_start(self, self.sample_frame(self.scene.first))
-            first, self.loop_error = yield from start.close_loop(self, self._start)
+                first_inputs = self.sample_frame(self.scene.first)
+                self._start = first_inputs, (yield from start.find_start(self, first_inputs))
+            first, self.loop_error = yield from start.close_loop(self, *self._start)
             if self._muscle_controllers:
                 animated = self.sample_frame(self.scene.first).samples[-1]
-                first = replace(
-                    first, state=self._muscle_controllers.measure_sensors(self.islands, first.state, animated)
-                )
+                state = self._muscle_controllers.measure_sensors(self.islands, first.state, animated)
+                first = replace(first, state=state)
             self._first_frame = first
 
     def first_frame(self) -> Frame:

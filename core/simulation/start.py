@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -60,15 +60,7 @@ class StartContext(Protocol):
     def shapes(self, state: State, sample: SceneSample) -> dict[str, Array]: ...
 
 
-@dataclass(frozen=True)
-class Start:
-    """State at the first frame, before the cycles of a loop, and the inputs of that frame."""
-
-    frame_inputs: FrameInputs
-    state: State
-
-
-def find_start(context: StartContext, frame_inputs: FrameInputs) -> Generator[tuple[int, int], None, Start]:
+def find_start(context: StartContext, frame_inputs: FrameInputs) -> Generator[tuple[int, int], None, State]:
     """Find the state at the first frame without the cycles of a loop, and yield (done, total) of a preroll.
 
     frame_inputs: of the first frame.
@@ -99,20 +91,23 @@ def find_start(context: StartContext, frame_inputs: FrameInputs) -> Generator[tu
             elif not preroll:
                 island_state = _resting_start(statics, number, sample, factors, island_state)
         island_states.append(_with_initial_velocities(island, island_settings, island_state))
-    return Start(frame_inputs, _join_states(context, island_states))
+    return _join_states(context, island_states)
 
 
-def close_loop(context: StartContext, start: Start) -> Generator[tuple[int, int], None, tuple[Frame, float]]:
+def close_loop(
+    context: StartContext, frame_inputs: FrameInputs, state: State
+) -> Generator[tuple[int, int], None, tuple[Frame, float]]:
     """Run the cycle of a loop until its end leads into its beginning, and yield (done, total).
 
+    frame_inputs, state: of the first frame, before the cycles.
     Return the first Frame and the closing error of the loop relative to the size. Raises SceneError if there is no
     cycle.
     """
-    scene, state, error = context.scene, start.state, 0.0
+    scene, error = context.scene, 0.0
     if scene.is_loop:
-        state, error = yield from _loop(context, start.frame_inputs, state)
-    shapes = context.shapes(state, start.frame_inputs.samples[-1])
-    return Frame(scene.first, state, shapes, start.frame_inputs.digests, 0), error
+        state, error = yield from _loop(context, frame_inputs, state)
+    shapes = context.shapes(state, frame_inputs.samples[-1])
+    return Frame(scene.first, state, shapes, frame_inputs.digests, 0), error
 
 
 def _with_initial_velocities(island: Island, settings: Sequence[Settings], state: State) -> State:
@@ -120,7 +115,10 @@ def _with_initial_velocities(island: Island, settings: Sequence[Settings], state
 
     Each body spins about the centre of mass of its own part of a region.  settings: of the island's bodies.
     """
-    dialled = [np.array([one.initial_velocity, one.initial_spin]) for one in settings]
+    dialled = [
+        np.array([(one.velocity_x, one.velocity_y, one.velocity_z), (one.spin_x, one.spin_y, one.spin_z)])
+        for one in settings
+    ]
     if not any(one.any() for one in dialled):
         return state
     system, velocities = island.system, state.velocities.copy()
@@ -173,14 +171,12 @@ def _resting_start(statics: StaticSolver, island: int, sample: SceneSample, fact
 def _posed_state(context: StartContext, sample: SceneSample) -> State:
     """Return the state in the animated shape of a sample, outside the colliders where Move Out is on."""
     moved, version = moved_sample(context.scene, sample), context.version_at(sample)
-    states = [version.pose_evaluator.animated_state(island, moved) for island in version.statics.islands]
+    states = [version.statics.pose_evaluator.animated_state(island, moved) for island in version.statics.islands]
     return _join_states(context, states)
 
 
 def _join_states(context: StartContext, states: list[State]) -> State:
-    time = context.scene.first / context.scene.fps
-    joined = State.concatenate(states)
-    return State(time, joined.positions, joined.velocities, joined.reference, joined.history)
+    return replace(State.concatenate(states), time=context.scene.first / context.scene.fps)
 
 
 def _preroll(context: StartContext, first_inputs: FrameInputs, count: int) -> Generator[tuple[int, int], None, State]:
@@ -205,9 +201,8 @@ def _preroll(context: StartContext, first_inputs: FrameInputs, count: int) -> Ge
     sample = blend(0.0)
     state = _posed_state(context, sample)
     for frame in range(1, count + 1):
-        substep_samples = tuple(
-            blend((frame - 1 + part / substep_count) / count) for part in range(1, substep_count + 1)
-        )
+        parts = (part / substep_count for part in range(1, substep_count + 1))
+        substep_samples = tuple(blend((frame - 1 + part) / count) for part in parts)
         frame_inputs = FrameInputs(first_inputs.number - count + frame, substep_samples, substep_count, {})
         state, *_ = context.step(state, sample, frame_inputs)
         sample = substep_samples[-1]

@@ -21,6 +21,7 @@ from ..scene.part import part_shares, parts_at
 from ..scene.sample import SceneSample
 from ..scene.scene import Scene
 from ..settle.geometric_stiffness import estimated_regions, with_geometric_stiffness, with_minimum_eigenvalues
+from ..steppers.implicit import Stepper
 from ..steppers.static import solve_static_equilibrium
 from ..system.discretization import BodyDiscretization
 from ..system.inputs import Inputs, without_contact
@@ -152,24 +153,18 @@ class StaticSolver:
         self,
         scene: Scene,
         assembly: Assembly,
-        pose_evaluator: PoseEvaluator,
         first_sample: SceneSample,
         factor_source: StaticSolver | None = None,
         progress: StageProgress | None = None,
     ) -> None:
-        """Store the scene and build a stepper per island.
+        """Build a stepper per island, and add the effect of weight to its first eigenvalues.
 
         factor_source: solver that resolves the stiffness dials; this one if None.
         progress: receives the progress of each search.
         """
-        self._progress = progress or StageProgress()
-        self._scene, self._pose_evaluator, self._first_sample, self._factor_source = (
-            scene,
-            pose_evaluator,
-            first_sample,
-            factor_source,
-        )
-        self.models = assembly.models
+        self._progress, self._factor_source = progress or StageProgress(), factor_source
+        self._scene, self.assembly, self._first_sample = scene, assembly, first_sample
+        self.pose_evaluator = PoseEvaluator(scene, assembly)
         self.islands = [with_gravity(one, self._settings(one)) for one in assembly.islands]
         self.steppers = [make_stepper(island.system) for island in self.islands]
         self._hanging_cache: Memo[State] = Memo(_CACHED_STATES)
@@ -177,13 +172,18 @@ class StaticSolver:
         self._estimated_islands: set[int] = set()
         self._young_cache: Memo[float] = Memo(_CACHED_STATES)
         self._part_weights: Memo[tuple[float, ...]] = Memo(_CACHED_STATES)
+        self._add_gravity_stiffness()
+
+    def for_assembly(self, assembly: Assembly, progress: StageProgress | None = None) -> StaticSolver:
+        """Return the solver of another assembly of the scene, with the stiffness of this one."""
+        return StaticSolver(self._scene, assembly, self._first_sample, self, progress)
 
     def with_inverse_rest_shapes(self) -> Assembly:
         """Return the assembly with inverse rest shapes for the bodies that use Keep Modelled Shape."""
-        models, bodies = list(self.models), self._scene.bodies
+        models, bodies = list(self.assembly.models), self._scene.bodies
         for number, island in enumerate(self.islands):
-            factors = self.stiffness_factors(number, self._settings(island))
-            state = self._pose_evaluator.animated_state(island, self._first_sample)
+            factors = self.stiffness_factors(number)
+            state = self.pose_evaluator.animated_state(island, self._first_sample)
             for place, k in enumerate(island.bodies):
                 model = models[k]
                 if bodies[k].settings.keep_shape and can_change_rest_shape(model) and is_self_constrained(model.block):
@@ -201,26 +201,18 @@ class StaticSolver:
                     )
         return rebuild_islands(self._scene, Assembly(tuple(models), tuple(self.islands)))
 
-    def island_and_block(self, body: int) -> tuple[int, int]:
-        """Return the index of a body's island, and the index of its block there."""
-        for number, island in enumerate(self.islands):
-            if body in island.bodies:
-                return number, island.bodies.index(body)
-        raise ValueError(body)
-
-    def add_gravity_stiffness(self) -> None:
+    def _add_gravity_stiffness(self) -> None:
         """Add the effect of weight to the first eigenvalues. Standing bodies become softer, hanging ones stiffer."""
         for number, island in enumerate(self.islands):
             regions = island.system.regions
             is_hanging = island.system.gravity.any() and is_constrained(island) and bool(regions)
             if not is_hanging and all(region.has_elastic_stiffness for region in regions):
                 continue
-            factors = self.stiffness_factors(number, self._settings(island))
+            factors = self.stiffness_factors(number)
             if is_hanging:
-                posed = self._pose_evaluator.animated_state(island, self._first_sample).positions
-                estimated = (
-                    None if self.needs_hanging_state(number) else estimated_regions(island.system, factors, posed)
-                )
+                posed = self.pose_evaluator.animated_state(island, self._first_sample).positions
+                needs_state = self.needs_hanging_state(number)
+                estimated = None if needs_state else estimated_regions(island.system, factors, posed)
                 if estimated is None:
                     state = self.solve_equilibrium(number, self._first_sample, factors)
                     if has_net(island.system):
@@ -245,9 +237,9 @@ class StaticSolver:
         """Return the inputs of an equilibrium, see solve_equilibrium()."""
         settings = self._settings(island)
         loads = self.with_part_weights(island, body_loads(island, sample, settings), settings)
-        inputs = self._pose_evaluator.stationary_inputs(island, sample)
+        inputs = self.pose_evaluator.stationary_inputs(island, sample)
         inputs = inputs if with_contact else without_contact(inputs)
-        return with_accelerations(island, inputs, loads, self._scene.gravity, fields)
+        return with_accelerations(island, inputs, loads, loads, self._scene.gravity, fields)
 
     def needs_hanging_state(self, island: int) -> bool:
         """Return whether Start at Rest, Sag or Keep Modelled Shape of an island's bodies needs its equilibrium."""
@@ -288,7 +280,7 @@ class StaticSolver:
         allow_sliding: whether woven yarns may slide against friction.
         """
         island_data = self.islands[island]
-        initial = self._pose_evaluator.animated_state(island_data, sample) if state is None else state
+        initial = self.pose_evaluator.animated_state(island_data, sample) if state is None else state
         inputs = self._stationary_inputs(island_data, sample, fields, with_contact)
         # The tolerance of other islands must not affect this one.
         tolerance = min([1e-3, *(self._scene.bodies[k].settings.tolerance for k in island_data.bodies)])
@@ -299,25 +291,18 @@ class StaticSolver:
 
     def contracted_state(self, island: int, sample: SceneSample, state: State) -> State:
         """Return the equilibrium of an island under its contracted fibres alone, without gravity, fields or contact."""
-        island_data = self.islands[island]
-        weightless = replace(island_data.system, gravity=np.zeros(3))
-        inputs = without_contact(self._pose_evaluator.stationary_inputs(island_data, sample))
-        return solve_static_equilibrium(
-            make_stepper(weightless),
-            state,
-            inputs,
-            _SAG_TOLERANCE,
-            self.stiffness_factors(island, self._settings(island_data)),
-            progress=self._progress,
-        )
+        island_data, factors = self.islands[island], self.stiffness_factors(island)
+        stepper = make_stepper(replace(island_data.system, gravity=np.zeros(3)))
+        inputs = without_contact(self.pose_evaluator.stationary_inputs(island_data, sample))
+        return solve_static_equilibrium(stepper, state, inputs, _SAG_TOLERANCE, factors, progress=self._progress)
 
     def rests_on_contact(self, island: int, sample: SceneSample, state: State) -> bool:
         """Return whether an island has contact forces, and no penetration that is deep enough to be visible."""
         island_data = self.islands[island]
         model = island_data.system.contact
         assert model is not None
-        contact_inputs = [one.contact for one in self._pose_evaluator.stationary_inputs(island_data, sample)]
-        factors = self.stiffness_factors(island, self._settings(island_data))
+        contact_inputs = [one.contact for one in self.pose_evaluator.stationary_inputs(island_data, sample)]
+        factors = self.stiffness_factors(island)
         moment = CollisionState.of(model, state.positions, contact_inputs, factors, 1.0 / self._scene.fps)
         rows = CollisionDetection(moment, None)(state.positions)
         contact_state = ContactPotential(rows, np.zeros(len(rows))).forces_at(state.positions)
@@ -356,20 +341,19 @@ class StaticSolver:
             key, lambda: self.solve_equilibrium(island, self._first_sample, factors, initial)
         )
 
-    def stiffness_factors(self, island: int, settings: list[Settings]) -> Array:
-        """Return the stiffness factor (b,) of each block for the settings of an island's bodies."""
+    def stiffness_factors(self, island: int, settings: Sequence[Settings] | None = None) -> Array:
+        """Return the stiffness factor (b,) of each block of an island.
+
+        settings: of the island's bodies; None for those at the first frame.
+        """
         if self._factor_source is not None:
             return self._factor_source.stiffness_factors(island, settings)
         island_data = self.islands[island]
         found = np.ones(len(island_data.system.blocks))
-        kinds = [kind_by_name(self._scene.bodies[place].kind) for place in island_data.bodies]
-        dialled = [(k, one) for k, one in enumerate(settings) if kinds[k].has_stiffness]
-        sagging = [k for k, one in dialled if one.stiffness_by == StiffnessBy.SAG]
-        for k, one in dialled:
-            if k not in sagging:
-                found[k] = one.young / BASE_YOUNG
-        for k in sagging:
-            found[k] = self._young_for_sag(island, k, settings[k].sag) / BASE_YOUNG
+        for k, one in enumerate(settings or self._settings(island_data)):
+            if kind_by_name(self._scene.bodies[island_data.bodies[k]].kind).has_stiffness:
+                is_sagging = one.stiffness_by == StiffnessBy.SAG
+                found[k] = (self._young_for_sag(island, k, one.sag) if is_sagging else one.young) / BASE_YOUNG
         return found
 
     def _young_for_sag(self, island: int, block: int, sag: float) -> float:
@@ -398,21 +382,18 @@ class StaticSolver:
         slowest = min(region.eigenvalue for region in isolated.system.regions)
         # A net may have no stiffness at rest, so its weight limits the first guess.
         guess = gravity / (max(slowest, 1e-6 * gravity / size) * target_sag * size)
-        is_whole_island = isolated is self.islands[island]
-        solver = self.steppers[island] if is_whole_island else make_stepper(isolated.system)
-        initial = self._pose_evaluator.animated_state(isolated, self._first_sample)
-        inputs = without_contact(self._pose_evaluator.stationary_inputs(isolated, self._first_sample))
+        solver, initial, inputs = self._isolated_problem(island, isolated)
 
         def sag_at(factor: float) -> float:
             factors = np.ones(len(isolated.system.blocks))
             factors[block_index] = factor
-            if is_whole_island and not self._has_sagging_parts(island):
-                return self._sag_depth(isolated, block_index, self.hanging_state(island, factors))
-            return self._sag_depth(
-                isolated,
-                block_index,
-                solve_static_equilibrium(solver, initial, inputs, _SAG_TOLERANCE, factors, progress=self._progress),
-            )
+            if isolated is self.islands[island] and not self._has_sagging_parts(island):
+                state = self.hanging_state(island, factors)
+            else:
+                state = solve_static_equilibrium(
+                    solver, initial, inputs, _SAG_TOLERANCE, factors, progress=self._progress
+                )
+            return self._sag_depth(isolated, block_index, state)
 
         cut_count = self._progress.cut_count
         # Always start from the same guess, so that a frame does not depend on earlier solves.
@@ -426,11 +407,10 @@ class StaticSolver:
 
         settings: of these bodies.
         """
-        number = self.island_and_block(island.bodies[0])[0]
-        weights = [self._node_weights(number, k, one) for k, one in enumerate(settings)]
+        number, _ = self.assembly.island_and_block(island.bodies[0])
         return [
-            load if found is None else replace(load, node_weights=found)
-            for load, found in zip(loads, weights, strict=True)
+            replace(load, node_weights=self._node_weights(number, k, one))
+            for k, (load, one) in enumerate(zip(loads, settings, strict=True))
         ]
 
     def _node_weights(self, island: int, block: int, settings: Settings) -> Array | None:
@@ -472,12 +452,10 @@ class StaticSolver:
         targets = {k: sag / 100.0 for k, sag in enumerate(sags) if sag is not None and len(vertices[k])}
         if shares is None or not targets or not is_constrained(isolated):
             return tuple(found.tolist())
-        factors = self.stiffness_factors(island, self._settings(self.islands[island]))
+        factors = self.stiffness_factors(island)
         factors = factors if len(factors) == len(system.blocks) else factors[[block]]
-        stepper = self.steppers[island] if isolated is self.islands[island] else make_stepper(system)
-        inputs = list(without_contact(self._pose_evaluator.stationary_inputs(isolated, self._first_sample)))
-        animated, known = self._first_sample.bodies[isolated.bodies[place]].vertices, dict[bytes, Array]()
-        start = self._pose_evaluator.animated_state(isolated, self._first_sample)
+        (stepper, start, still), known = self._isolated_problem(island, isolated), dict[bytes, Array]()
+        inputs = list(still)
 
         def hang(weights: Array) -> Array:
             """Return the displacements (v,) m of the vertices."""
@@ -488,8 +466,7 @@ class StaticSolver:
                 state = solve_static_equilibrium(
                     stepper, start, tuple(inputs), _SAG_TOLERANCE, factors, progress=self._progress
                 )
-                surface = self.models[isolated.bodies[place]].skin(state.positions[system.slices[place]], animated)
-                known[key] = np.linalg.norm(surface - animated, axis=1)
+                known[key] = self._surface_displacements(isolated, place, state)
             return known[key]
 
         sizes, cut_count = [part_size(body, one) for one in vertices], self._progress.cut_count
@@ -512,6 +489,15 @@ class StaticSolver:
             if len(targets) == 1 or np.array_equal(found, before):
                 break
         return tuple(found.tolist())
+
+    def _isolated_problem(self, number: int, isolated: Island) -> tuple[Stepper, State, Inputs]:
+        """Return the stepper, the start and the inputs of the search for the equilibrium of an isolated island.
+
+        number: of the island that isolated is, or that it is a part of.
+        """
+        stepper = self.steppers[number] if isolated is self.islands[number] else make_stepper(isolated.system)
+        inputs = without_contact(self.pose_evaluator.stationary_inputs(isolated, self._first_sample))
+        return stepper, self.pose_evaluator.animated_state(isolated, self._first_sample), inputs
 
     def _isolated_island(self, island: int, block: int) -> tuple[Island, int]:
         """Return an island of one body under its own weight, and the index of its block there.
@@ -540,10 +526,15 @@ class StaticSolver:
         return np.asarray(self._scene.bodies[body].settings.gravity_weight * self._scene.gravity)
 
     def _sag_depth(self, island: Island, block: int, state: State) -> float:
+        size = self._scene.bodies[island.bodies[block]].unpinned_size
+        return float(self._surface_displacements(island, block, state).max()) / size
+
+    def _surface_displacements(self, island: Island, block: int, state: State) -> Array:
+        """Return the distance (v,) m of a body's vertices from their animation at the first frame."""
         body = island.bodies[block]
-        animated_surface = self._first_sample.bodies[body].vertices
-        surface = self.models[body].skin(state.positions[island.system.slices[block]], animated_surface)
-        return float(np.linalg.norm(surface - animated_surface, axis=1).max()) / self._scene.bodies[body].unpinned_size
+        animated = self._first_sample.bodies[body].vertices
+        surface = self.assembly.models[body].skin(state.positions[island.system.slices[block]], animated)
+        return np.asarray(np.linalg.norm(surface - animated, axis=1))
 
 
 def is_constrained(island: Island) -> bool:

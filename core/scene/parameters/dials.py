@@ -13,7 +13,7 @@ class DialSettings:
     """Main fields of Settings."""
 
     settle: float = parameter(
-        24.0, "Settle", 
+        24.0, "Settle",
         "Set how many frames it takes to come to rest after the animation stops; a little fewer when released from a "
         "pose",
         unit="frames", min=1.0, max=2000.0, soft_min=2.0, soft_max=120.0, animatable=True,
@@ -67,8 +67,7 @@ class DialSettings:
     keep_shape: bool = parameter(
         False, "Keep Modelled Shape",
         "Compensate for sag, so that it hangs in its modelled shape at the first frame; turned upside down, it sags "
-        "the "
-        "other way",
+        "the other way",
         section="shape", affects=AffectedPart.START,
     )  # fmt: skip
     stiffness: float = parameter(

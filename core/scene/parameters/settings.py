@@ -78,11 +78,6 @@ class Settings(
         )
 
     @property
-    def contact_values(self) -> tuple[float, float, float]:
-        """Animatable contact parameters: contact distance (m), friction, and backward friction."""
-        return self.contact_distance, self.friction, self.friction_back
-
-    @property
     def plasticity_values(self) -> tuple[float, ...]:
         """Plasticity parameters: yield, creep, maximum, reset. Empty if it neither flows nor resets."""
         if self.plastic_yield == 0.0 and not self.plastic_reset:
@@ -90,24 +85,9 @@ class Settings(
         return self.plastic_yield, self.plastic_creep, self.plastic_most, float(self.plastic_reset)
 
     @property
-    def initial_velocity(self) -> tuple[float, float, float]:
-        """Velocity at the first frame, m/s."""
-        return self.velocity_x, self.velocity_y, self.velocity_z
-
-    @property
-    def initial_spin(self) -> tuple[float, float, float]:
-        """Angular velocity at the first frame, turns per second."""
-        return self.spin_x, self.spin_y, self.spin_z
-
-    @property
     def contraction_fraction(self) -> float:
         """Contraction as a fraction of the fibre length."""
         return self.contraction / 100.0
-
-    @property
-    def force_weights(self) -> tuple[float, float]:
-        """Factors on gravity and on force fields."""
-        return self.gravity_weight, self.field_weight
 
 
 PARAMETERS: dict[str, Parameter] = {
