@@ -134,17 +134,14 @@ def _simulate(simulation: Simulation, name: str, controller: Controller, frames:
     """Simulate a walk in the solver. Yield the number of frames; return the displacement (3,) of its centre in m."""
     scene, index = simulation.scene, simulation.scene.body_index(name)
     bodies = tuple(replace(one, controller=controller) if one.name == name else one for one in scene.bodies)
-    confirmation = Simulation(
-        replace(
-            scene,
-            bodies=bodies,
-            last=scene.first + frames,
-            sampler=lambda frame: scene.sample(frame).with_body(index, sensor_inputs=None),
-        ),
-        simulation.assembly,
+    walk = replace(
+        scene,
+        bodies=bodies,
+        last=scene.first + frames,
+        sampler=lambda frame: scene.sample(frame).with_body(index, sensor_inputs=None),
     )
     shapes: list[Array] = []
-    for frame in confirmation.frames():
+    for frame in Simulation(walk, simulation.assembly).frames():
         shapes = [*shapes[:1], frame.shapes[name]]
         yield frame.number - scene.first
     return np.asarray((shapes[-1] - shapes[0]).mean(axis=0))
@@ -168,10 +165,9 @@ def select_distinct(distances: Array, count: int) -> list[int]:
     """
     indices: list[int] = []
     for place, way in enumerate(distances):
-        is_new = not indices or (np.isfinite(way) and abs(distances[indices[-1]] - way) > _SAME_DISTANCE * abs(way))
-        if is_new and len(indices) < count:
+        if not indices or (np.isfinite(way) and abs(distances[indices[-1]] - way) > _SAME_DISTANCE * abs(way)):
             indices.append(place)
-    return indices
+    return indices[:count]
 
 
 def select_trials(distances: Array, count: int, best: int, lowest: float) -> list[int]:
@@ -204,11 +200,8 @@ def _mutate(rng: np.random.Generator, genes: Genes) -> Genes:
     parents = np.arange(count) % survivor_count
     weights, thresholds, delays = (one[parents].copy() for one in genes)
     is_child = np.arange(count) >= survivor_count
-    for values, size in (
-        (weights, _MUTATION_SIZE * _MAX_WEIGHT),
-        (thresholds, _MUTATION_SIZE),
-        (delays, 0.25 * _MAX_DELAY),
-    ):
+    sizes = _MUTATION_SIZE * _MAX_WEIGHT, _MUTATION_SIZE, 0.25 * _MAX_DELAY
+    for values, size in zip((weights, thresholds, delays), sizes, strict=True):
         is_changed = (rng.random(values.shape) < _MUTATION_RATE) & is_child.reshape(-1, *([1] * (values.ndim - 1)))
         values[is_changed] += size * rng.standard_normal(int(is_changed.sum()))
     return weights, thresholds, np.clip(np.round(delays), 0.0, 2.0 * _MAX_DELAY)
@@ -216,9 +209,8 @@ def _mutate(rng: np.random.Generator, genes: Genes) -> Genes:
 
 def _with_genes(controller: Controller, weights: Array, thresholds: Array, delays: Array, fps: float) -> Controller:
     """Return a controller with other numbers, rounded as a panel displays them."""
-    rows = [tuple(float(w) for w in np.round(row, 3)) for row in weights]
     muscles = tuple(
-        replace(one, weights=row, threshold=round(float(t), 3), delay=int(d), fps=fps)
-        for one, row, t, d in zip(controller.muscles, rows, thresholds, delays, strict=True)
+        replace(one, weights=tuple(row.round(3).tolist()), threshold=round(float(t), 3), delay=int(d), fps=fps)
+        for one, row, t, d in zip(controller.muscles, weights, thresholds, delays, strict=True)
     )
     return replace(controller, muscles=muscles)

@@ -91,11 +91,7 @@ class BodyContactForces:
 
     def total_force(self, name: str) -> Array:
         """Return the total force (3,) in N that the named partner exerts on the body."""
-        is_partner = (
-            self.partner_indices == self.partner_names.index(name)
-            if name in self.partner_names
-            else np.zeros(len(self), dtype=bool)
-        )
+        is_partner = np.array(self.partner_names, dtype=object)[self.partner_indices] == name
         return np.asarray(self.forces[is_partner] @ self.normals[is_partner])
 
 
@@ -157,13 +153,13 @@ def body_contact_forces(
     """
     number, block = simulation.island_and_block(body)
     model = simulation.islands[number].system.contact
-    empty = np.zeros((0, 3))
+    empty = np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64)
     if model is None:
-        return BodyContactForces(empty, empty, np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), ())
+        return BodyContactForces(*empty, ())
     history = _contact_history(simulation.islands[number].system, frame.state)
     names = tuple(one.name for one in model.surfaces)
     is_own_contact = (model.visible_surface[history.keys[:, [0, 3]]] == block).any(axis=1)
-    found: list[tuple[Array, Array, Array, Array, Index]] = []
+    found: list[tuple[Array, Array, Array, Array, Index]] = [empty]
     if is_own_contact.any() and obstacles is None:
         sample = simulation.scene.sample(float(frame.number))
         pairs = zip(simulation.scene.colliders, sample.colliders, strict=True)
@@ -174,36 +170,28 @@ def body_contact_forces(
         one, other = model.surfaces[first], model.surfaces[second]
         if one.name not in surface_vertices or other.name not in surface_vertices:
             continue
-        surface_points = (
-            _surface_points(one, surface_vertices[one.name]),
-            _surface_points(other, surface_vertices[other.name]),
+        own_points, other_points = (
+            _surface_points(surface, surface_vertices[surface.name]) for surface in (one, other)
         )
         features, depths = history.keys[rows, 2], history.depths[rows]
         if kind == EDGE:
-            p, q = _closest_edge_points((one, surface_points[0]), (other, surface_points[1]), features)
-            inward_normals = -_outward_normals(
-                one, surface_points[0], one.edges_and_faces[0][features // len(other.edges_and_faces[0])][:, 0]
-            )
+            p, q = _closest_edge_points((one, own_points), (other, other_points), features)
+            edges = one.edges_and_faces[0][features // len(other.edges_and_faces[0])]
+            inward_normals = -_outward_normals(one, own_points, edges[:, 0])
         else:
-            p = surface_points[0][features]
-            inward_normals = -_outward_normals(one, surface_points[0], features)
-            q = _touched_positions(p, inward_normals, (other, surface_points[1]), first == second)
+            p = own_points[features]
+            inward_normals = -_outward_normals(one, own_points, features)
+            q = _touched_positions(p, inward_normals, (other, other_points), first == second)
         # Direction out of the touched surface; undefined on the surface itself.
         separation = (p - q) * np.where(depths > 0.0, -1.0, 1.0)[:, None]
-        has_direction = np.linalg.norm(separation, axis=1) > 1e-9 * max(
-            one.size, other.size if np.isfinite(other.size) else 0.0
-        )
+        size = max(one.size, other.size if np.isfinite(other.size) else 0.0)
+        has_direction = np.linalg.norm(separation, axis=1) > 1e-9 * size
         normal = np.where(has_direction[:, None], unit_vectors(separation), inward_normals)
-        visible_surfaces = int(model.visible_surface[first]), int(model.visible_surface[second])
-        for place, sign, points, partner in (
-            (visible_surfaces[0], 1.0, p, visible_surfaces[1]),
-            (visible_surfaces[1], -1.0, q, visible_surfaces[0]),
-        ):
+        ends = int(model.visible_surface[first]), int(model.visible_surface[second])
+        for place, sign, points, partner in ((ends[0], 1.0, p, ends[1]), (ends[1], -1.0, q, ends[0])):
             if place == block:
                 partners = np.full(len(rows), partner)
                 found.append((points, sign * normal, history.forces[rows], depths, partners))
-    if not found:
-        return BodyContactForces(empty, empty, np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), names)
     points, normals, forces, depth, others = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return BodyContactForces(points, normals, forces, depth, others, names)
 
@@ -233,10 +221,8 @@ def _rest_limit(simulation: Simulation, number: int, block: int, state: State) -
         amplitudes, size = _mode_amplitudes(system, place, support, state)
         if amplitudes.max() > VISIBLE_PENETRATION * size:
             mode_shares = np.where(amplitudes > VISIBLE_PENETRATION * size, amplitudes, 0.0) / amplitudes.max()
-            earliest_rest, swing = (
-                max(earliest_rest, earliest_rest_time(support, laws[place], mode_shares)),
-                max(swing, float(amplitudes.max())),
-            )
+            earliest_rest = max(earliest_rest, earliest_rest_time(support, laws[place], mode_shares))
+            swing = max(swing, float(amplitudes.max()))
     return earliest_rest, swing
 
 
@@ -247,9 +233,8 @@ def _mode_amplitudes(system: System, region_index: int, support: SupportModes, s
     offset = x - mass @ x / mass.sum()
     shapes = translation_rotation_fields(offset) @ support.shapes
     speeds = shapes.T @ (mass[:, None] * state.velocities[free]).ravel()
-    amplitudes = (
-        np.sqrt(support.compliance) * np.abs(speeds) * np.linalg.norm(shapes.reshape(-1, 3, 6), axis=1).max(axis=0)
-    )
+    largest = np.linalg.norm(shapes.reshape(-1, 3, 6), axis=1).max(axis=0)
+    amplitudes = np.sqrt(support.compliance) * np.abs(speeds) * largest
     return np.asarray(amplitudes), float(np.linalg.norm(np.ptp(x, axis=0)))
 
 
@@ -306,9 +291,8 @@ def _contact_area(model: ContactModel, key: Index) -> float:
 def _outward_normals(surface: CollisionSurface, positions: Array, points: Index) -> Array:
     """Return outward normals (k, 3) at vertices."""
     if surface.is_plane:
-        return np.tile(
-            unit_vectors(np.cross(positions[1] - positions[0], positions[2] - positions[0])[None])[0], (len(points), 1)
-        )
+        normal = np.cross(positions[1] - positions[0], positions[2] - positions[0])
+        return np.tile(unit_vectors(normal[None]), (len(points), 1))
     return np.asarray(Triangles(positions, surface.triangles).vertex_normals[points])
 
 
@@ -325,9 +309,8 @@ def _touched_positions(
         return np.asarray(points - ((points - positions[0]) @ normal)[:, None] * normal)
     triangles = Triangles(positions, surface.triangles)
     reach = _SEARCH_RADIUS * surface.size
-    near = nearest_triangles(
-        triangles, points, reach, normals=-inward_normals if is_self_contact or surface.is_closed else None
-    )
+    normals = -inward_normals if is_self_contact or surface.is_closed else None
+    near = nearest_triangles(triangles, points, reach, normals=normals)
     found = points - 1e-3 * surface.size * inward_normals
     found[near.point] = points[near.point] - near.offset
     return np.asarray(found)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..base.arrays import Array
 from .curve import SettleCurve
+from .plot import round_step
 
 Color = tuple[float, float, float]
 # Twice the pixels of the sidebar at its default width; square, like icons.
@@ -68,8 +69,7 @@ def draw_curve(curve: SettleCurve, palette: Palette, influence: Array | None = N
         points = place(np.asarray(frames, dtype=float), np.asarray(values, dtype=float))
         _stroke(canvas, points, color, width, dash)
 
-    step = grid_spacing(plot_range.frames)
-    for frame in np.arange(0.0, plot_range.frames + 1e-9, step):
+    for frame in np.arange(0.0, plot_range.frames + 1e-9, grid_spacing(plot_range.frames)):
         line([frame, frame], [plot_range.lowest, 1.05], palette.grid, 1.0)
     for value in (-1.0, -0.5, 0.5, 1.0):
         if value > plot_range.lowest:
@@ -79,10 +79,8 @@ def draw_curve(curve: SettleCurve, palette: Palette, influence: Array | None = N
     is_visible = curve.frames <= plot_range.frames + 1e-9
     if curve.predicted is not None and curve.envelope is not None:
         for side in (1.0, -1.0):
-            is_visible_side = is_visible & (side * curve.envelope >= plot_range.lowest)
-            line(
-                curve.frames[is_visible_side], side * curve.envelope[is_visible_side], palette.predicted, 1.2, dash=5.0
-            )
+            rows = is_visible & (side * curve.envelope >= plot_range.lowest)
+            line(curve.frames[rows], side * curve.envelope[rows], palette.predicted, 1.2, dash=5.0)
     line(curve.frames[is_visible], curve.measured[is_visible], palette.measured, 4.5)
     if curve.predicted is not None:
         line(curve.frames[is_visible], curve.predicted[is_visible], palette.predicted, 1.8)
@@ -93,8 +91,7 @@ def draw_curve(curve: SettleCurve, palette: Palette, influence: Array | None = N
 
 def grid_spacing(frames: float) -> float:
     """Return the spacing of grid lines in frames: 1, 2 or 5 times a power of ten, about six lines."""
-    power = 10.0 ** np.floor(np.log10(max(frames, 1.0) / 6.0))
-    return float(max(next(m * power for m in (1.0, 2.0, 5.0, 10.0) if m * power >= frames / 6.0), 1.0))
+    return max(round_step(max(frames, 1.0) / 6.0), 1.0)
 
 
 def _stroke(canvas: Array, points: Array, color: Color, width: float, dash: float) -> None:
@@ -137,25 +134,20 @@ def curve_svg(curve: SettleCurve, title: str) -> str:
     def straight(frames: tuple[float, float], values: tuple[float, float]) -> str:
         return path(np.array(frames), np.array(values))
 
-    palette = LIGHT
+    palette, grid = LIGHT, color(LIGHT.grid)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 14}" height="{top + height + 56}" '
         'font-family="sans-serif" font-size="12"><rect width="100%" height="100%" fill="white"/>',
         f'<text x="{left}" y="19" font-size="13">{title}</text>',
     ]
-    step = grid_spacing(plot_range.frames)
-    for frame in np.arange(0.0, plot_range.frames + 1e-9, step):
+    for frame in np.arange(0.0, plot_range.frames + 1e-9, grid_spacing(plot_range.frames)):
         x = left + width * frame / plot_range.frames
-        parts.append(
-            f'<path d="{straight((frame, frame), (plot_range.lowest, 1.05))}" stroke="{color(palette.grid)}"/>'
-        )
+        parts.append(f'<path d="{straight((frame, frame), (plot_range.lowest, 1.05))}" stroke="{grid}"/>')
         parts.append(f'<text x="{x:.0f}" y="{top + height + 15}" text-anchor="middle">{frame:g}</text>')
     for value in np.arange(-1.0, 1.01, 0.5):
         if value > plot_range.lowest:
             y = top + height * (1.05 - value) / (1.05 - plot_range.lowest)
-            parts.append(
-                f'<path d="{straight((0.0, plot_range.frames), (value, value))}" stroke="{color(palette.grid)}"/>'
-            )
+            parts.append(f'<path d="{straight((0.0, plot_range.frames), (value, value))}" stroke="{grid}"/>')
             parts.append(f'<text x="{left - 6}" y="{y + 4:.0f}" text-anchor="end">{100 * value:.0f}%</text>')
     lines = [("Settle", straight((curve.dial, curve.dial), (plot_range.lowest, 1.05)), palette.end, 1.5, "6 4")]
     if curve.predicted is not None:

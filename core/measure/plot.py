@@ -18,11 +18,15 @@ _LEFT, _TOP, _WIDTH, _HEIGHT = 70, 46, 520, 260
 _LOG_FLOOR = 1e-16
 
 
+def round_step(smallest: float) -> float:
+    """Return 1, 2 or 5 times a power of ten, not below the smallest step."""
+    power = 10.0 ** np.floor(np.log10(smallest))
+    return float(next(m * power for m in (1.0, 2.0, 5.0, 10.0) if m * power >= smallest))
+
+
 def tick_values(low: float, high: float) -> Array:
     """Return about five round numbers between two limits."""
-    span = max(high - low, 1e-300)
-    power = 10.0 ** np.floor(np.log10(span / 5.0))
-    step = next(m * power for m in (1.0, 2.0, 5.0, 10.0) if m * power >= span / 5.0)
+    step = round_step(max(high - low, 1e-300) / 5.0)
     # Adding 0.0 removes negative zeros.
     return np.asarray(np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step + 0.0)
 
@@ -74,8 +78,7 @@ def line_chart(
     for k, (name, (x, y)) in enumerate(series.items()):
         is_finite = np.isfinite(y)
         a, b = place(x[is_finite], y[is_finite])
-        color = COLORS[k % len(COLORS)]
-        pattern = DASHES[k % len(DASHES)]
+        color, pattern = COLORS[k % len(COLORS)], DASHES[k % len(DASHES)]
         dash = f' stroke-dasharray="{pattern}"' if pattern else ""
         line_width = max(_MAX_LINE_WIDTH - _WIDTH_DECREMENT * k, _MIN_LINE_WIDTH)
         path = "L".join(f"{p:.1f},{q:.1f}" for p, q in zip(a, b, strict=True))

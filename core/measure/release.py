@@ -101,13 +101,11 @@ def region_first_mode(equilibrium: EquilibriumState, region: Region, tangent_sti
 
     tangent_stiffness: Hessian at the equilibrium, (3n, 3n) N/m.
     """
-    shape = np.zeros(equilibrium.system.rest.shape)
-    bound = (
-        0.0
-        if region.has_elastic_stiffness
-        else slack_eigenvalue_limit(equilibrium.system, region, equilibrium.state.positions)
-    )
-    shape[region.free] = modes.first_mode_shape(tangent_stiffness, equilibrium.system.mass, region.free, bound)
+    system, bound = equilibrium.system, 0.0
+    if not region.has_elastic_stiffness:
+        bound = slack_eigenvalue_limit(system, region, equilibrium.state.positions)
+    shape = np.zeros(system.rest.shape)
+    shape[region.free] = modes.first_mode_shape(tangent_stiffness, system.mass, region.free, bound)
     return shape
 
 
@@ -124,13 +122,11 @@ def deflect(equilibrium: EquilibriumState, deflection: float, region_indices: Se
     for region in regions:
         strength = deflection * equilibrium.eigenvalue(region)
         loads.append(system.mass[:, None] * region_first_mode(equilibrium, region, tangent_stiffness) * strength)
-    strengths = np.ones(len(regions))
-    state = equilibrium.state
+    strengths, state = np.ones(len(regions)), equilibrium.state
     for _ in range(8):
         load = np.asarray(sum(strength * load for strength, load in zip(strengths, loads, strict=True)))
-        state = solve_static_equilibrium(
-            _release_stepper(_with_dead_load(system, load)), state, equilibrium.inputs, 1e-8, equilibrium.factors
-        )
+        stepper = _release_stepper(_with_dead_load(system, load))
+        state = solve_static_equilibrium(stepper, state, equilibrium.inputs, 1e-8, equilibrium.factors)
         deflections = np.array([largest_distance(state.positions[r.free], rest[r.free]) for r in regions])
         if (np.abs(deflections / deflection - 1.0) < 1e-4).all():
             break
@@ -159,13 +155,9 @@ def run_release(
     Return a result for each region that is deflected at the start. Raises StepError.
     """
     stepper, state, iterations = _release_stepper(equilibrium.system), start, 0
-    rest = equilibrium.state.positions
-    initial_deflections = [largest_distance(start.positions[r.free], rest[r.free]) for r in equilibrium.system.regions]
-    region_nodes = [
-        r.free
-        for r, way in zip(equilibrium.system.regions, initial_deflections, strict=True)
-        if way > _MIN_DEFLECTION * max(initial_deflections)
-    ]
+    rest, free_nodes = equilibrium.state.positions, [region.free for region in equilibrium.system.regions]
+    deflections = np.array([largest_distance(start.positions[free], rest[free]) for free in free_nodes])
+    region_nodes = [free_nodes[k] for k in np.flatnonzero(deflections > _MIN_DEFLECTION * deflections.max(initial=0.0))]
     initial_displacements = [start.positions[free] - rest[free] for free in region_nodes]
     farthest_nodes = [int(np.linalg.norm(way, axis=1).argmax()) for way in initial_displacements]
     sizes = [float(np.linalg.norm(way[k])) for way, k in zip(initial_displacements, farthest_nodes, strict=True)]

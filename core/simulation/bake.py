@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from ..base.arrays import Array
 from ..base.errors import CacheError, SceneError, StaleCacheError
 from ..frames.cache import BackgroundWriter, FrameCache, RebakedRange
 from ..frames.frame import Frame
@@ -71,8 +70,7 @@ def bake(
             kept_numbers, start = kept_numbers[:place], number
             yield Progress(place, total, _replacement_stage(error))
             break
-        last = frame
-        guards = _with_guards_of(guards, frame)
+        last, guards = frame, _with_guards_of(guards, frame)
         yield Progress(place + 1, total, "Checking", guards)
     if not kept_numbers:
         cache.start(scene_inputs)
@@ -135,8 +133,6 @@ def _checked_frame(
 
 def _with_guards_of(guards: dict[str, tuple[int, ...]], frame: Frame) -> dict[str, tuple[int, ...]]:
     """Return the numbers of frames by guard, with those of another frame."""
-    if not frame.guards:
-        return guards
     return guards | {name: (*guards.get(name, ()), frame.number) for name in frame.guards}
 
 
@@ -199,9 +195,8 @@ def rebake_range(
     new.start(cache_inputs(scene))
     try:
         for done, frame in enumerate(islice(simulation.frames(last), total)):
-            kept, weight, shapes = cache.read(frame.number).shapes, float(weights[done]), dict[str, Array]()
-            for name, shape in frame.shapes.items():
-                shapes[name] = kept[name] + weight * (shape - kept[name])
+            kept, weight = cache.read(frame.number).shapes, float(weights[done])
+            shapes = {name: kept[name] + weight * (shape - kept[name]) for name, shape in frame.shapes.items()}
             meter.add(frame.number, kept, frame.shapes, shapes)
             new.append(replace(frame, shapes=shapes))
             guards = _with_guards_of(guards, frame)

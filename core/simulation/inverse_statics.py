@@ -156,11 +156,9 @@ class _InverseStaticProblem:
                 return None
             direction, length = step.reshape(rest.shape), 1.0
             for _ in range(_MAX_HALVINGS):
-                trial = rest + length * direction
+                trial, allowed = rest + length * direction, (1.0 - 1e-4 * length) * float(residual @ residual)
                 trial_residual = self._residual(trial, load_fraction) if self._has_valid_volumes(trial) else None
-                if trial_residual is not None and float(trial_residual @ trial_residual) < (
-                    1.0 - 1e-4 * length
-                ) * float(residual @ residual):
+                if trial_residual is not None and float(trial_residual @ trial_residual) < allowed:
                     break
                 length /= 2.0
             else:

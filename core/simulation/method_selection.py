@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import numpy as np
 
@@ -29,18 +30,13 @@ from ..steppers.woven import WeaveStepper
 from ..system.system import System
 from ..system.weave_term import has_weave
 
-
-def _damping_class(settings: Settings) -> type[Damping]:
-    return next(damping for damping in DAMPINGS if damping.name == settings.damping_by)
-
-
-def _integrator_class(settings: Settings) -> type[Integrator]:
-    return next(one for one in INTEGRATORS if one.name == settings.integrator)
+_DAMPING_CLASSES: dict[str, type[Damping]] = {one.name: one for one in DAMPINGS}
+_INTEGRATOR_CLASSES: dict[str, type[Integrator]] = {one.name: one for one in INTEGRATORS}
 
 
 def uses_dampsim_stepper(settings: Settings) -> bool:
     """Return whether the settings choose DampSim's own stepper."""
-    return settings.damping_by not in {damping.name for damping in DAMPINGS}
+    return settings.damping_by not in _DAMPING_CLASSES
 
 
 def check_same_method(names: Sequence[str], settings: Sequence[Settings]) -> None:
@@ -59,12 +55,12 @@ def check_same_method(names: Sequence[str], settings: Sequence[Settings]) -> Non
 def make_damped_body(system: System, block_index: int, settings: Settings, factors: Array) -> DampedBody:
     """Return one block with its damping parameters. factors: (b,) on each block's stiffness."""
     block = system.blocks[block_index]
-    regions = [system.regions[k] for k in system.regions_of(block_index)]
+    regions = (system.regions[k] for k in system.regions_of(block_index))
     slowest = min((system.effective_eigenvalue(region, factors) for region in regions), default=1.0)
     stiffness = float(factors[block_index])
     material = ElasticMaterial(stiffness * BASE_YOUNG, settings.poisson, settings.density)
     values = settings.as_dict()
-    dials = {name: values[name] for name in _damping_class(settings).parameters}
+    dials = {name: values[name] for name in _DAMPING_CLASSES[settings.damping_by].parameters}
     return DampedBody(block, dials, material, slowest, stiffness)
 
 
@@ -75,20 +71,19 @@ def build_integration(system: System, settings: Sequence[Settings], factors: Arr
     factors: (b,) on each block's stiffness.
     Raises ParameterError if the damping does not support the material.
     """
-    dampings = [_damping_class(one)(make_damped_body(system, k, one, factors)) for k, one in enumerate(settings)]
+    dampings = [
+        _DAMPING_CLASSES[one.damping_by](make_damped_body(system, k, one, factors)) for k, one in enumerate(settings)
+    ]
     damping: Damping = dampings[0]
     if len(system.blocks) > 1:
         # Anchor blocks have no damping.
-        parts = [
-            (part, one) for part, one in zip(system.slices, [*dampings, *[None] * len(system.blocks)], strict=False)
-        ]
-        damping = BlockwiseDamping(parts)
-    return IntegratorStepper(_integrator_class(settings[0]), system, damping)
+        damping = BlockwiseDamping(list(zip_longest(system.slices, dampings)))
+    return IntegratorStepper(_INTEGRATOR_CLASSES[settings[0].integrator], system, damping)
 
 
 def torque_schemes(settings: Settings) -> tuple[str, ...]:
     """Return the active torque-removal schemes in the order of the damping's stages."""
-    if uses_dampsim_stepper(settings) or "torque" not in _damping_class(settings).parameters:
+    if uses_dampsim_stepper(settings) or "torque" not in _DAMPING_CLASSES[settings.damping_by].parameters:
         return ()
     return tuple(torque for _, torque in damping_stages(settings.as_dict()))
 
@@ -103,16 +98,15 @@ def has_reference_effect(settings: Settings) -> bool:
 
     The literature's dampings ignore it, unless the integrator supports a Follow-through other than 1.
     """
-    if uses_dampsim_stepper(settings):
-        return True
-    return _integrator_class(settings).supports_follow_through and settings.follow_through != 1.0
+    supports_follow_through = _INTEGRATOR_CLASSES[settings.integrator].supports_follow_through
+    return uses_dampsim_stepper(settings) or (supports_follow_through and settings.follow_through != 1.0)
 
 
 def method_warnings(settings: Settings) -> list[str]:
     """Return warnings about the chosen damping and integrator: options without effect, and requirements."""
     if uses_dampsim_stepper(settings):
         return []
-    damping, integrator = _damping_class(settings), _integrator_class(settings)
+    damping, integrator = _DAMPING_CLASSES[settings.damping_by], _INTEGRATOR_CLASSES[settings.integrator]
     warnings = ["Settle and Bounce have no effect: this damping does not control the rest time"]
     if settings.damp_current and "damp_current" in damping.parameters and integrator.is_implicit:
         warnings.append(
@@ -139,7 +133,7 @@ def method_warnings(settings: Settings) -> list[str]:
 
 def suggest_fix(stepper: Stepper, settings: Settings, factors: Array, fps: float) -> str:
     """Return advice for a failed step. factors: (b,) on each block's stiffness."""
-    if not uses_dampsim_stepper(settings) and not _integrator_class(settings).is_implicit:
+    if not uses_dampsim_stepper(settings) and not _INTEGRATOR_CLASSES[settings.integrator].is_implicit:
         needed = math.ceil(highest_frequency(stepper, factors) / (2.0 * fps))
         return f"An explicit integrator needs about {format_count(needed, 'substep')} here. Choose an implicit one."
     return "Slow down the animation of its pins, raise Substeps or lower Poisson's Ratio."

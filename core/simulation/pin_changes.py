@@ -118,7 +118,8 @@ def after_pin_change(before: System, system: System, state: State, inputs: Input
     )
     for block in system.blocks:
         own = history.block(block.name)
-        history = history.with_block(block.name, _without_pin_forces(own) if is_same else _without_deformation(own))
+        kept = _without_pin_forces(own) if is_same else replace(own, deformation=None, sleep=None, steering=None)
+        history = history.with_block(block.name, kept)
     if is_same:
         return replace(state, history=history)
     contacts = history.contacts.get(system.name)
@@ -129,8 +130,7 @@ def after_pin_change(before: System, system: System, state: State, inputs: Input
     context, reference = StepContext.create(system, state, inputs, h), np.zeros_like(state.reference)
     reference[system.pinned] = (context.pin_end - context.pin_start) / h
     for region in system.regions:
-        velocity = reference_velocity(context, region, region_slices(system, region))
-        reference[region.free] = velocity.at_undeformed
+        reference[region.free] = reference_velocity(context, region, region_slices(system, region)).at_undeformed
     return replace(state, reference=reference, history=history)
 
 
@@ -139,7 +139,3 @@ def _without_pin_forces(block: BlockHistory) -> BlockHistory:
     deformation = block.deformation
     forceless = deformation and replace(deformation, elastic_gradient=None, force_rate=None)
     return replace(block, deformation=forceless, sleep=None)
-
-
-def _without_deformation(block: BlockHistory) -> BlockHistory:
-    return replace(block, deformation=None, sleep=None, steering=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -72,19 +73,11 @@ def stiffness_for_sag(
             break
         softest_bound = max((f for f, sag in sags.items() if sag > target_sag), default=0.0)
         stiff_bound = min((f for f, sag in sags.items() if sag <= target_sag), default=0.0)
-        nearest_factors = sorted(sags, key=lambda f: abs(np.log(max(sags[f], 1e-300) / target_sag)))[:2]
+        best, *others = sorted(sags, key=lambda f: abs(np.log(max(sags[f], 1e-300) / target_sag)))
         slope = 0.0
-        if (
-            len(nearest_factors) == 2
-            and min(sags[f] for f in nearest_factors) > 0.0
-            and sags[nearest_factors[0]] != sags[nearest_factors[1]]
-        ):
+        if others and min(sags[best], sags[others[0]]) > 0.0 and sags[best] != sags[others[0]]:
             # In logarithms, sag over stiffness is nearly a straight line. It is steeper towards collapse.
-            slope = float(
-                np.log(nearest_factors[0] / nearest_factors[1])
-                / np.log(sags[nearest_factors[0]] / sags[nearest_factors[1]])
-            )
-        best = nearest_factors[0]
+            slope = float(np.log(best / others[0]) / np.log(sags[best] / sags[others[0]]))
         # Where sag hardly depends on stiffness, the extrapolation overflows.
         with np.errstate(over="ignore"):
             step = np.power(target_sag / max(sags[best], 1e-300), slope if slope < 0.0 else -1.0)
@@ -98,11 +91,8 @@ def stiffness_for_sag(
                 factor = float(np.sqrt(factor * best))
         elif not stiff_bound:
             # Where all known sags are equal, the secant step returns to its start.
-            factor = (
-                min(factor * _OVERSTIFFENING, softest_bound * _STIFFENING_RATIO)
-                if factor > softest_bound
-                else softest_bound * _STIFFENING_RATIO
-            )
+            stiffest = softest_bound * _STIFFENING_RATIO
+            factor = min(factor * _OVERSTIFFENING, stiffest) if factor > softest_bound else stiffest
         elif not softest_bound < factor < stiff_bound:
             factor = float(np.sqrt(softest_bound * stiff_bound))
         if factor in sags:
@@ -185,20 +175,13 @@ class StaticSolver:
             factors = self.stiffness_factors(number)
             state = self.pose_evaluator.animated_state(island, self._first_sample)
             for place, k in enumerate(island.bodies):
-                model = models[k]
+                model, surface = models[k], self._first_sample.bodies[k].vertices
                 if bodies[k].settings.keep_shape and can_change_rest_shape(model) and is_self_constrained(model.block):
                     weight = model.block.mass[:, None] * self._gravity_of(k)
                     node_weights = self._node_weights(number, place, bodies[k].settings)
                     weight = weight if node_weights is None else node_weights[:, None] * weight
-                    nodes = state.positions[island.system.slices[place]]
-                    models[k] = solve_rest_shape(
-                        model,
-                        self._first_sample.bodies[k].vertices,
-                        nodes,
-                        weight,
-                        float(factors[place]),
-                        progress=self._progress,
-                    )
+                    nodes, factor = state.positions[island.system.slices[place]], float(factors[place])
+                    models[k] = solve_rest_shape(model, surface, nodes, weight, factor, progress=self._progress)
         return rebuild_islands(self._scene, Assembly(tuple(models), tuple(self.islands)))
 
     def _add_gravity_stiffness(self) -> None:
@@ -335,8 +318,7 @@ class StaticSolver:
 
     def hanging_state(self, island: int, factors: Array) -> State:
         """Return the equilibrium of an island at the first frame."""
-        key = (island, factors.tobytes())
-        initial = self._hanging_guess.get(island)
+        key, initial = (island, factors.tobytes()), self._hanging_guess.get(island)
         return self._hanging_cache.get(
             key, lambda: self.solve_equilibrium(island, self._first_sample, factors, initial)
         )
@@ -364,9 +346,7 @@ class StaticSolver:
                 (island, block, value), lambda: self._solve_young_for_sag(island, block, value)
             )
 
-        if not body.has_animated_settings:
-            return young_at(sag)
-        return interpolate_over_sag(sag, young_at)
+        return interpolate_over_sag(sag, young_at) if body.has_animated_settings else young_at(sag)
 
     def _solve_young_for_sag(self, island: int, block: int, sag: float) -> float:
         isolated, block_index = self._isolated_island(island, block)
@@ -422,14 +402,13 @@ class StaticSolver:
             return None
         dialled = tuple(part.sag for part in first)
         weights = np.array(self.part_weights(island, block, dialled))
+
+        def weight_at(k: int, sag: float) -> float:
+            return self.part_weights(island, block, (*dialled[:k], sag, *dialled[k + 1 :]))[k]
+
         for k, part in enumerate(parts):
             if part.sag != dialled[k] and part.sag is not None:
-                weights[k] = interpolate_over_sag(
-                    part.sag,
-                    lambda value, k=k: self.part_weights(  # type: ignore[misc]
-                        island, block, (*dialled[:k], value, *dialled[k + 1 :])
-                    )[k],
-                )
+                weights[k] = interpolate_over_sag(part.sag, partial(weight_at, k))
         return np.asarray(1.0 + shares[:, 1:] @ (weights - 1.0))
 
     def part_weights(self, island: int, block: int, sags: tuple[float | None, ...]) -> tuple[float, ...]:
@@ -471,21 +450,19 @@ class StaticSolver:
 
         sizes, cut_count = [part_size(body, one) for one in vertices], self._progress.cut_count
 
-        def sag_of(part: int, weight: float) -> float:
+        def is_cut() -> bool:
+            return self._progress.cut_count > cut_count
+
+        def sag_of(part: int, inverse_weight: float) -> float:
             trial = found.copy()
-            trial[part] = weight
+            trial[part] = 1.0 / inverse_weight
             return float(hang(trial)[vertices[part]].max()) / sizes[part]
 
         for _ in range(_PART_ROUNDS):
             before = found.copy()
             for k, target in targets.items():
                 # Sag decreases with the inverse of the weight, as it does with stiffness.
-                found[k] = 1.0 / stiffness_for_sag(
-                    lambda inverse, k=k: sag_of(k, 1.0 / inverse),  # type: ignore[misc]
-                    target,
-                    1.0 / found[k],
-                    lambda: self._progress.cut_count > cut_count,
-                )
+                found[k] = 1.0 / stiffness_for_sag(partial(sag_of, k), target, 1.0 / found[k], is_cut)
             if len(targets) == 1 or np.array_equal(found, before):
                 break
         return tuple(found.tolist())
