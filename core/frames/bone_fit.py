@@ -66,6 +66,10 @@ class SkinnedMotion:
             return np.asarray(self.rest[vertices])
         return np.asarray(self.rest[vertices] + self.moves[:, vertices])
 
+    def carried(self) -> Array:
+        """Return the positions (f, v, 3) m that the bones give the vertices."""
+        return skin(self, np.zeros(0, dtype=int), np.zeros((len(self.goal), 0, 4, 4)), self.carrying)
+
 
 @dataclass(frozen=True)
 class BoneFit:
@@ -175,9 +179,7 @@ def fit_bones(
 
 def _moving_vertices(motion: SkinnedMotion, bound: float) -> Index:
     """Return the vertices that the given bones alone leave too far from their goal."""
-    none = np.zeros((len(motion.goal), 0, 4, 4))
-    offsets = motion.goal - skin(motion, np.zeros(0, dtype=int), none, motion.carrying)
-    distance = np.linalg.norm(offsets, axis=2).max(axis=0, initial=0.0)
+    distance = np.linalg.norm(motion.goal - motion.carried(), axis=2).max(axis=0, initial=0.0)
     size = float(np.linalg.norm(np.ptp(motion.rest, axis=0)))
     limit = max(_NEGLIGIBLE * bound, _ROUNDING * size)
     return np.flatnonzero((distance > limit) & (motion.carrying.sum(axis=1) > 0.0))
@@ -284,15 +286,16 @@ class _Search:
         turn, idle = start, 0
         while len(self.parents) < max_bones and self.error > _SUFFICIENT * bound and idle < _MAX_IDLE:
             count = len(self.parents)
-            self._add_bones(min(max(1, int(count * _GROWTH)), max_bones - count), turn % 2 == 1, start == 0)
+            self._add_bones(max_bones, turn % 2 == 1, start == 0)
             for _ in self.refine(_GROWTH_ROUNDS):
                 pass
             turn += 1
             idle = idle + 1 if len(self.parents) <= count else 0
             yield len(self.parents) / max_bones
 
-    def _add_bones(self, count: int, by_mean: bool, begins_with_clusters: bool) -> None:
+    def _add_bones(self, max_bones: int, by_mean: bool, begins_with_clusters: bool) -> None:
         """Add bones where the largest or the mean error of a vertex is worst, at places apart from each other."""
+        count = min(max(1, int(len(self.parents) * _GROWTH)), max_bones - len(self.parents))
         errors = self._errors()
         size = np.sqrt((errors**2).mean(axis=0)) if by_mean else errors.max(axis=0)
         near_count = max(8, len(self.rest) // (4 + 4 * len(self.parents)))
@@ -349,8 +352,7 @@ class _Search:
             self._choose_frame(errors)
             largest = errors.max(axis=0)
             if number >= rounds // 3 and largest.max() > 0.0:
-                self.emphasis *= np.maximum(largest / largest.max(), _MIN_ERROR_RATIO) ** _EMPHASIS_EXPONENT
-                self.emphasis = np.maximum(self.emphasis / self.emphasis.max(), _MIN_EMPHASIS)
+                self._emphasise(largest / largest.max(), _EMPHASIS_EXPONENT)
             self._solve_transforms()
             self.solve_weights()
             error = float(self._errors().max())
@@ -367,8 +369,7 @@ class _Search:
 
         vertices: those of the search.  report: called once a round; it may raise an exception to stop the search.
         """
-        none = np.zeros((len(self.goal), 0, 4, 4))
-        fixed = skin(self.motion, np.zeros(0, dtype=int), none, self.motion.carrying)
+        fixed = self.motion.carried()
         limit = max(bound, float(self._errors().max()))
         best = (np.inf, self.weights, self.transforms, list(self.parents), self.positions)
         while True:
@@ -383,24 +384,27 @@ class _Search:
                     best = (worst, self.weights, self.transforms, list(self.parents), self.positions)
                 if best[0] <= _MAX_EDGE_SHORTENING:
                     break
-                self._emphasise(edges, shortening, vertices)
+                self._emphasise_edges(edges, shortening, vertices)
                 self._solve_transforms()
                 self.solve_weights()
             count = len(self.parents)
             if best[0] <= _MAX_EDGE_SHORTENING or count >= max_bones:
                 break
-            self._add_bones(min(max(1, int(count * _GROWTH)), max_bones - count), False, False)
+            self._add_bones(max_bones, False, False)
             if len(self.parents) <= count:
                 break
         _, self.weights, self.transforms, self.parents, self.positions = best
 
-    def _emphasise(self, edges: KeptEdges, shortening: Array, vertices: Index) -> None:
+    def _emphasise(self, errors: Array, exponent: float) -> None:
+        """Multiply the emphasis by a power of errors (n,), relative to the largest one."""
+        emphasis = self.emphasis * np.maximum(errors, _MIN_ERROR_RATIO) ** exponent
+        self.emphasis = np.maximum(emphasis / emphasis.max(), _MIN_EMPHASIS)
+
+    def _emphasise_edges(self, edges: KeptEdges, shortening: Array, vertices: Index) -> None:
         """Emphasise the vertices of short edges, and let the frame with the worst one determine weights."""
         worst = np.zeros(len(self.motion.rest))
         np.maximum.at(worst, edges.pairs.ravel(), np.repeat(shortening, 2))
-        near = np.maximum(worst[vertices] / max(worst[vertices].max(), 1e-12), _MIN_ERROR_RATIO)
-        self.emphasis = self.emphasis * near**_EDGE_EXPONENT
-        self.emphasis = np.maximum(self.emphasis / self.emphasis.max(), _MIN_EMPHASIS)
+        self._emphasise(worst[vertices] / max(worst[vertices].max(), 1e-12), _EDGE_EXPONENT)
         # Weights follow from the kept frames, too, spread over them.
         spread = edges.frames[:: -(-len(edges.frames) // _FIRST_FRAMES)]
         self.frames = sorted({*self.frames, *spread.tolist()})
@@ -450,10 +454,9 @@ class _Search:
         if len(keep) < len(self.parents):
             self.parents = [self.parents[k] for k in keep]
             self.transforms = self.transforms[:, keep]
-            self.weights = self.weights[:, [*range(count), *(count + k for k in keep)]]
-            lost = found.sum(axis=1)
+            before = found.sum(axis=1)
             found = found[:, [*range(count), *(count + k for k in keep)]]
-            is_short = np.abs(found.sum(axis=1) - lost) > 1e-9
+            is_short = np.abs(found.sum(axis=1) - before) > 1e-9
             # Vertices of a removed bone begin again with their carrying bones.
             found[is_short] = 0.0
             found[is_short, :count] = self.carrying[is_short]

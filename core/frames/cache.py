@@ -379,12 +379,10 @@ class FrameCache:
         for name in (_NEW_RANGE, *(one.folder_name for one in self.ranges())):
             if (self.folder / name).is_dir() and not is_link(self.folder / name):
                 self._subcache(name).clear()
-        try:
-            paths = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
-        except OSError as error:
-            raise self._unreadable(error) from error
         # Remove the header first, since frames without a header are ignored.
-        for path in sorted(paths, key=lambda path: path.name != _HEADER):
+        for path in sorted(
+            self._paths() if self.folder.is_dir() else [], key=lambda path: (path.name != _HEADER, path)
+        ):
             if _OWN_FILE.fullmatch(path.name):
                 self._remove(path)
         with contextlib.suppress(OSError):
@@ -420,12 +418,7 @@ class FrameCache:
 
     def _stored_numbers(self) -> list[int]:
         self._require_own_folder()
-        try:
-            names = {path.name for path in self.folder.iterdir()}
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise self._unreadable(error) from error
+        names = {path.name for path in self._paths()}
         numbers = {int(match[1]) for match in map(_FRAME.fullmatch, names) if match}
         # A name may spell a number in another way.
         return sorted(number for number in numbers if self._path(number).name in names)
@@ -475,11 +468,17 @@ class FrameCache:
                 "choose another folder or free some space."
             ) from error
 
-    def _unreadable(self, error: OSError) -> CacheError:
-        return CacheError(
-            f"{self.name}: the cache folder {self.folder} cannot be read ({error.strerror or error}); "
-            "choose another folder."
-        )
+    def _paths(self) -> list[Path]:
+        """Return the contents of the folder, which may not exist. Raises CacheError if it cannot be read."""
+        try:
+            return list(self.folder.iterdir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise CacheError(
+                f"{self.name}: the cache folder {self.folder} cannot be read ({error.strerror or error}); "
+                "choose another folder."
+            ) from error
 
 
 def _fact(data: ArraysFile, name: str, kind: type[T]) -> T:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base.arrays import Array, Index
 from ..base.progress import ProgressCallback, StageProgress, no_progress
-from .bone_fit import SkinnedMotion, skin
+from .bone_fit import SkinnedMotion
 
 # Iterations per frame, and the relative decrease of the error below which a frame is finished.
 _ITERATIONS, _MIN_DECREASE = 30, 1e-9
@@ -82,21 +82,14 @@ def fit_chain(
         found.solve()
         moves[frame], local = found.moves(), found.local()
         stages.advance((frame + 1) / len(moves))
-    none = np.zeros((len(moves), 0, 4, 4))
-    no_bones = np.zeros(0, dtype=int)
-    animated = np.linalg.norm(skin(motion, no_bones, none, motion.carrying) - motion.goal, axis=2)
+    animated = np.linalg.norm(motion.carried() - motion.goal, axis=2)
     bones = motion.bones.copy()
     for place, carrier in enumerate(chain.carriers):
         if carrier >= 0:
             bones[:, place] = moves[:, carrier] @ bones[:, place]
-    errors = np.linalg.norm(skin(replace(motion, bones=bones), no_bones, none, motion.carrying) - motion.goal, axis=2)
-    return ChainFit(
-        moves,
-        float(errors.max()),
-        float(np.sqrt(np.mean(errors**2))),
-        float(animated.max()),
-        int(errors.max(axis=1).argmax()),
-    )
+    errors = np.linalg.norm(replace(motion, bones=bones).carried() - motion.goal, axis=2)
+    worst_frame = int(errors.max(axis=1).argmax())
+    return ChainFit(moves, float(errors.max()), float(np.sqrt(np.mean(errors**2))), float(animated.max()), worst_frame)
 
 
 class _Pose:
@@ -178,31 +171,24 @@ class _Pose:
             slope = np.einsum("nil,il->n", columns, self.mixed - flat @ self.gram)
             n = len(columns)
             curvature = (columns @ self.gram).reshape(n, -1) @ columns.reshape(n, -1).T
-            scale = float(np.trace(curvature)) / n
+            scale, last_error = float(np.trace(curvature)) / n, error
             if not scale > 0.0:
                 return
-            is_finished = False
-            while damping <= _MAX_DAMPING:
+            while error == last_error and damping <= _MAX_DAMPING:
                 step = np.linalg.solve(curvature + damping * scale * np.eye(n), slope)
                 found = self._stepped(step.reshape(len(self.matrices), -1))
                 new_error = self._error(found)
                 if new_error < error:
-                    is_finished = error - new_error < _MIN_DECREASE * error
                     self.matrices, error, damping = found, new_error, max(0.3 * damping, _MIN_DAMPING)
-                    break
-                damping *= 10.0
-            else:
+                else:
+                    damping *= 10.0
+            if error == last_error or last_error - error < _MIN_DECREASE * last_error:
                 return
-            if is_finished:
-                return
-
-    def _heads(self, matrices: Array) -> Array:
-        return np.asarray(np.einsum("cij,cj->ci", matrices, self.poses[:, :, 3]))
 
     def _derivatives(self) -> Array:
         """Return the derivatives (c n, 3, 4 c) of the matrices by the n unknowns of each bone."""
         count, unknowns = len(self.matrices), self.channels.value
-        heads = self._heads(self.matrices)
+        heads = np.einsum("cij,cj->ci", self.matrices, self.poses[:, :, 3])
         found = np.zeros((count, unknowns, 3, count, 4))
         for k in range(count):
             below = np.flatnonzero(self.is_below[k])

@@ -64,7 +64,10 @@ class _ArrayReader:
         self.rest = {_FORMER_NAMES.get(name, name): array for name, array in arrays.items()}
 
     def take(self, name: str, *shape: int) -> Array:
-        """Return an array, where -1 stands for any size. Raises ValueError if it is missing or has another shape."""
+        """Return an array, where -1 stands for any size.
+
+        Raises ValueError if it is missing, has another shape, or other numbers in a column of integers.
+        """
         found = self.rest.pop(name, None)
         sides = () if found is None else found.shape
         if (
@@ -73,24 +76,17 @@ class _ArrayReader:
             or any(k not in (-1, n) for k, n in zip(shape, sides, strict=True))
         ):
             raise ValueError(f"its {name} is missing or has another shape")
-        _check_integers(found, name)
+        low, high, columns = _INTEGERS.get(name, (0.0, 0.0, slice(0)))
+        numbers = found[..., columns]
+        if numbers.size and not (
+            low <= numbers.min() and numbers.max() <= high and (numbers == np.rint(numbers)).all()
+        ):
+            raise ValueError(f"its {name} has wrong counts")
         return found
 
     def take_optional(self, name: str, *shape: int) -> Array | None:
         """Return an array as take() does; None if it is missing."""
         return self.take(name, *shape) if name in self.rest else None
-
-    def take_acceleration(self, name: str) -> Array | None:
-        """Return an acceleration (3,) or (n, 3) m/s^2, if any."""
-        return self.take(name, *(-1,) * (self.rest[name].ndim - 1), 3) if name in self.rest else None
-
-
-def _check_integers(array: Array, name: str) -> None:
-    """Raise ValueError if a column of integers has other numbers."""
-    low, high, columns = _INTEGERS.get(name, (0.0, 0.0, slice(0)))
-    numbers = array[..., columns]
-    if numbers.size and not (low <= numbers.min() and numbers.max() <= high and (numbers == np.rint(numbers)).all()):
-        raise ValueError(f"its {name} has wrong counts")
 
 
 def _block_arrays(one: BlockHistory) -> dict[str, Array]:
@@ -129,7 +125,9 @@ def _read_block(reader: _ArrayReader) -> BlockHistory:
     if (places := reader.take_optional("yarn places", -1)) is not None:
         anchors, normal_forces = (reader.take(name, len(places)) for name in ("yarn anchors", "yarn presses"))
         yarns = YarnHistory(places, anchors, normal_forces, reader.take_optional("yarn speeds", len(places)))
-    acceleration = reader.take_acceleration("pull from outside")
+    # For all nodes, or for each.
+    shape = (-1, 3) if reader.rest.get("pull from outside", np.zeros(3)).ndim > 1 else (3,)
+    acceleration = reader.take_optional("pull from outside", *shape)
     if acceleration is not None or "still" in reader.rest:
         still_steps, *dial_values = reader.take("still", -1).tolist()
         sleep = SleepCounter(still_steps, np.array(dial_values), acceleration)

@@ -66,12 +66,12 @@ class PlasticRestShapes:
 
     def _reference_flows(self, history: History) -> dict[tuple[str, str], Array]:
         """Return the flow at which the stiffness is evaluated, by block and term name; empty for little flow."""
-        found = {}
-        for island in self._modelled.statics.islands:
-            for block in island.system.blocks[: len(island.bodies)]:
-                for name, flow in history.block(block.name).reference_flows.items():
-                    found[block.name, name] = flow
-        return found
+        return {
+            (block.name, name): flow
+            for island in self._modelled.statics.islands
+            for block in island.system.blocks[: len(island.bodies)]
+            for name, flow in history.block(block.name).reference_flows.items()
+        }
 
     def _build_version(self, flows: dict[tuple[str, str], Array], key: bytes) -> RestShapeVersion:
         modelled_statics, models = self._modelled.statics, list(self._modelled.statics.assembly.models)

@@ -287,17 +287,13 @@ def _has_same_pins(scene: Scene, sample: SceneSample, other: SceneSample) -> boo
 def moved_sample(scene: Scene, sample: SceneSample) -> SceneSample:
     """Return a sample in which the bodies with Move Out are outside their colliders."""
     for k, body in enumerate(scene.bodies):
-        if can_move_out(body) and body.settings.move_out:
+        # The normals of sheets give the direction.
+        if kind_by_name(body.kind).moves_out and body.settings.move_out:
             vertices = sample.bodies[k].vertices
             offsets = start_offsets(scene, sample, k)
             if offsets.any():
                 sample = sample.with_body(k, vertices=vertices + offsets)
     return sample
-
-
-def can_move_out(body: Body) -> bool:
-    """Return whether the parts of a body can move out: those of sheets, whose normals give the direction."""
-    return kind_by_name(body.kind).moves_out
 
 
 def start_offsets(scene: Scene, sample: SceneSample, body: int) -> Array:
