@@ -64,15 +64,12 @@ class BoxTree:
         while leaves * _LEAF_SIZE < count:
             leaves *= 2
         self._library, self.count = library, count
+        self._nodes, own = np.empty((2 * leaves - 1, 6)), np.ascontiguousarray(boxes, dtype=float)
+        self._buffers = np.empty(count, dtype=np.int32), self._nodes, own
+        order, nodes, low_and_high = pointers(*self._buffers)
         keys = np.empty(2 * count + SORT_ROOM, dtype=np.uint64)
-        self._buffers = (
-            np.empty(count, dtype=np.int32),
-            np.empty((2 * leaves - 1, 6)),
-            np.ascontiguousarray(boxes, dtype=float),
-        )
-        order, nodes, own = pointers(*self._buffers)
-        library.tree_build(count, leaves, own, keys.ctypes.data, order, nodes)
-        self._tree = count, leaves, order, nodes, own
+        library.tree_build(count, leaves, low_and_high, keys.ctypes.data, order, nodes)
+        self._tree = count, leaves, order, nodes, low_and_high
 
     def overlaps(
         self,
@@ -121,7 +118,7 @@ class TriangleTree(BoxTree):
         Returns None if they are too many.  Raises ValueError if the arrays do not match.
         """
         count, given = len(points), self._queries(points, reach, slack)
-        structure, kept = self._structure(rules, count)
+        structure, kept = self._rules_structure(rules, count)
         capacity = 8 * _EXPECTED_RESULTS * count + 64
         while True:
             found = np.empty((2, capacity), dtype=np.int32)
@@ -152,7 +149,7 @@ class TriangleTree(BoxTree):
         count, given = len(points), self._queries(points, reach, ties[0])
         if is_degenerate.shape != (self.count,):
             raise ValueError(f"degenerate triangles have shape {is_degenerate.shape}; expected ({self.count},)")
-        structure, kept = self._structure(rules, count)
+        structure, kept = self._rules_structure(rules, count)
         triangle, vectors = np.empty(count, dtype=np.int32), np.empty((2, count, 3))
         distance, degenerate = np.empty(count), np.ascontiguousarray(is_degenerate, dtype=np.uint8)
         self._library.nearest_triangles(
@@ -172,7 +169,7 @@ class TriangleTree(BoxTree):
         require_shape(slack, (count,), "tolerances")
         return [np.ascontiguousarray(one, dtype=float) for one in (points, reach, slack)]
 
-    def _structure(self, rules: RuleArrays, count: int) -> tuple[_PairRules, list[NDArray[np.generic]]]:
+    def _rules_structure(self, rules: RuleArrays, count: int) -> tuple[_PairRules, list[NDArray[np.generic]]]:
         """Return the rules for the kernel, and the arrays to keep alive, after checking them."""
         t, real = self.count, np.float64
         can_move, rest = rules.can_move or (None, None), rules.rest or (None, None, None)
@@ -251,7 +248,7 @@ class SweptTree(BoxTree):
         for points in (start, end):
             require_shape(points, (count, 3), "points")
         given = [np.ascontiguousarray(one, dtype=float) for one in (start, end)]
-        low, high = self._buffers[1][0].reshape(2, 3)
+        low, high = self._nodes[0].reshape(2, 3)
         # Also allow for rounding far from the origin.
         slack = tolerance * float(np.linalg.norm(high - low)) + 1e-12 * float(np.abs([low, high]).max())
         triangle, scalars, weights = np.empty(count, dtype=np.int32), np.empty((2, count)), np.empty((count, 3))

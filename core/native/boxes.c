@@ -1,9 +1,6 @@
 /* Trees of bounding boxes for collision detection: pairs of overlapping boxes, triangles near points, and edges near
  * edges. Results are the same as those of core/geometry/collision, which works without this kernel; a tree determines
  * only the order of the tests. Products are not fused with sums, as in numpy.
- *
- * A tree of n boxes has `leaves` leaves, a power of two, and its nodes are stored like those of a heap: the children of
- * node i are 2 i + 1 and 2 i + 2. Leaf j holds the boxes order[first_of_leaf(j)] to order[first_of_leaf(j + 1) - 1].
  */
 #include "boxes.h"
 
@@ -19,10 +16,20 @@ static inline uint64_t spread_bits(uint64_t x)
     return (x | x << 2) & 0x09249249;
 }
 
-/* Build a tree. boxes: (n, 6) m, low and high corners.  keys: (2n + 1024,) workspace.  order: (n,).  nodes: (2 leaves - 1, 6) m. */
+/* Enlarge a box (6,) by another one. */
+static inline void enlarge(double *box, const double *other)
+{
+    for (int k = 0; k < 3; k++) {
+        box[k] = other[k] < box[k] ? other[k] : box[k];
+        box[3 + k] = other[3 + k] > box[3 + k] ? other[3 + k] : box[3 + k];
+    }
+}
+
+/* Write the order and the nodes of a tree of given boxes. keys: (2n + 1024,) workspace. */
 SHOWN void dampsim_tree_build(int64_t n, int64_t leaves, const double *restrict boxes, uint64_t *restrict keys,
                               int32_t *restrict order, double *restrict nodes)
 {
+    const struct tree tree = {n, leaves, order, nodes, boxes};
     const double huge = __builtin_inf();
     double bottom[3] = {huge, huge, huge}, extent = 0.0;
     for (int k = 0; k < 3; k++) {
@@ -65,30 +72,21 @@ SHOWN void dampsim_tree_build(int64_t n, int64_t leaves, const double *restrict 
     for (int64_t i = 0; i < n; i++) order[i] = (int32_t)(source[i] & 0xffffffff);
     for (int64_t node = 2 * leaves - 2; node >= 0; node--) {
         double *box = nodes + 6 * node;
+        const int64_t leaf = node - (leaves - 1);
         for (int k = 0; k < 3; k++) box[k] = huge, box[3 + k] = -huge;
-        if (node >= leaves - 1) {
-            const int64_t leaf = node - (leaves - 1), end = first_of_leaf(leaf + 1, leaves, n);
-            for (int64_t j = first_of_leaf(leaf, leaves, n); j < end; j++)
-                for (int k = 0; k < 3; k++) {
-                    const double a = boxes[6 * (int64_t)order[j] + k], b = boxes[6 * (int64_t)order[j] + 3 + k];
-                    box[k] = a < box[k] ? a : box[k];
-                    box[3 + k] = b > box[3 + k] ? b : box[3 + k];
-                }
-            continue;
-        }
-        for (int64_t child = 2 * node + 1; child <= 2 * node + 2; child++)
-            for (int k = 0; k < 3; k++) {
-                const double a = nodes[6 * child + k], b = nodes[6 * child + 3 + k];
-                box[k] = a < box[k] ? a : box[k];
-                box[3 + k] = b > box[3 + k] ? b : box[3 + k];
-            }
+        if (leaf >= 0)
+            for (int64_t j = first_of_leaf(&tree, leaf); j < first_of_leaf(&tree, leaf + 1); j++)
+                enlarge(box, boxes + 6 * (int64_t)order[j]);
+        else
+            for (int64_t child = 2 * node + 1; child <= 2 * node + 2; child++) enlarge(box, nodes + 6 * child);
     }
 }
 
-static inline int is_overlapping(const double *low_a, const double *high_a, const double *low_b, const double *high_b)
+static inline int is_overlapping(const void *query, const double *box)
 {
+    const double *asked = query;
     for (int k = 0; k < 3; k++)
-        if (!(low_a[k] <= high_b[k] && low_b[k] <= high_a[k])) return 0;
+        if (!(asked[k] <= box[3 + k] && box[k] <= asked[3 + k])) return 0;
     return 1;
 }
 
@@ -106,6 +104,11 @@ static void sort_indices(int32_t *found, int64_t count)
         }
 }
 
+static inline double clamped_ratio(double along, double square)
+{
+    return clamped(along / (square > TINY ? square : TINY));
+}
+
 /* Return whether two spheres may meet while their centres move steadily. a, b: first centre, last centre, radius. */
 static inline int may_meet(const double *a, const double *b)
 {
@@ -116,8 +119,7 @@ static inline int may_meet(const double *a, const double *b)
         along -= first[k] * change[k];
         square += change[k] * change[k];
     }
-    double time = along / (square > TINY ? square : TINY);
-    time = time > 0.0 ? (time < 1.0 ? time : 1.0) : 0.0;
+    const double time = clamped_ratio(along, square);
     for (int k = 0; k < 3; k++) {
         const double offset = first[k] + time * change[k];
         distance += offset * offset;
@@ -134,11 +136,11 @@ static inline int have_common_label(const int32_t *edge, const int32_t *triangle
     return 0;
 }
 
-/* Find the boxes that overlap each of m boxes, and return their number; -1 if it exceeds the capacity.
+/* Find the boxes of a tree that overlap each of m boxes, and return their number; -1 if it exceeds the capacity.
  *
- * boxes: (n, 6) of the tree, low and high corners.  asked: (m, 6).  balls, asked_balls: (n, 7), (m, 7) of moving spheres
- * that must meet too, or NULL.  labels, asked_labels: (n, 3), (m, 2) of triangles and edges in the boxes, or NULL; pairs
- * with a common one are left out.  first, second: (capacity,) indices of asked boxes and of boxes, in ascending order.
+ * asked: (m, 6).  balls, asked_balls: (n, 7), (m, 7) of moving spheres that must meet too, or NULL.
+ * labels, asked_labels: (n, 3), (m, 2) of triangles and edges in the boxes, or NULL; pairs with a common one are left
+ * out.  first, second: (capacity,) indices of asked boxes and of boxes, in ascending order.
  */
 SHOWN int64_t dampsim_tree_overlaps(int64_t n, int64_t leaves, const int32_t *restrict order,
                                     const double *restrict nodes, const double *restrict boxes, int64_t m,
@@ -147,40 +149,22 @@ SHOWN int64_t dampsim_tree_overlaps(int64_t n, int64_t leaves, const int32_t *re
                                     const int32_t *restrict asked_labels, int64_t capacity, int32_t *restrict first,
                                     int32_t *restrict second)
 {
-    int64_t count = 0;
+    const struct tree tree = {n, leaves, order, nodes, boxes};
+    int64_t count = 0, other;
+    struct walk walk;
     for (int64_t i = 0; i < m; i++) {
-        const double *box = asked + 6 * i;
-        int64_t stack[STACK], depth = 0;
         const int64_t begin = count;
-        stack[depth++] = 0;
-        while (depth) {
-            const int64_t node = stack[--depth];
-            if (!is_overlapping(box, box + 3, nodes + 6 * node, nodes + 6 * node + 3)) continue;
-            if (node < leaves - 1) {
-                stack[depth++] = 2 * node + 1;
-                stack[depth++] = 2 * node + 2;
-                continue;
-            }
-            const int64_t leaf = node - (leaves - 1), end = first_of_leaf(leaf + 1, leaves, n);
-            for (int64_t j = first_of_leaf(leaf, leaves, n); j < end; j++) {
-                const int64_t other = order[j];
-                if (!is_overlapping(box, box + 3, boxes + 6 * other, boxes + 6 * other + 3)) continue;
-                if (balls && !may_meet(asked_balls + 7 * i, balls + 7 * other)) continue;
-                if (labels && have_common_label(asked_labels + 2 * i, labels + 3 * other)) continue;
-                if (count == capacity) return -1;
-                first[count] = (int32_t)i;
-                second[count++] = (int32_t)other;
-            }
+        begin_walk(&walk);
+        while ((other = next_box(&tree, &walk, is_overlapping, asked + 6 * i)) >= 0) {
+            if (balls && !may_meet(asked_balls + 7 * i, balls + 7 * other)) continue;
+            if (labels && have_common_label(asked_labels + 2 * i, labels + 3 * other)) continue;
+            if (count == capacity) return -1;
+            first[count] = (int32_t)i;
+            second[count++] = (int32_t)other;
         }
         sort_indices(second + begin, count - begin);
     }
     return count;
-}
-
-static inline double clamped(double along, double square)
-{
-    const double t = along / (square > TINY ? square : TINY);
-    return t > 0.0 ? (t < 1.0 ? t : 1.0) : 0.0;
 }
 
 /* Return the squared distance of a point from a triangle, as closest_points_on_triangles() of numpy.
@@ -191,11 +175,9 @@ static double closest_point(const double *point, const double *a, const double *
                             double *offset)
 {
     double u[3], v[3], w[3], normal[3], one[3], other[3];
-    for (int k = 0; k < 3; k++) {
-        u[k] = b[k] - a[k];
-        v[k] = c[k] - a[k];
-        w[k] = point[k] - a[k];
-    }
+    subtract(b, a, u);
+    subtract(c, a, v);
+    subtract(point, a, w);
     const double uu = dot(u, u), uv = dot(u, v), vv = dot(v, v);
     cross(u, v, normal);
     const double square = dot(normal, normal);
@@ -212,7 +194,7 @@ static double closest_point(const double *point, const double *a, const double *
         }
     }
     const double wu = dot(w, u), wv = dot(w, v);
-    const double t[3] = {clamped(wu, uu), clamped(wv, vv), clamped(wv - wu + uu - uv, uu - 2.0 * uv + vv)};
+    const double t[3] = {clamped_ratio(wu, uu), clamped_ratio(wv, vv), clamped_ratio(wv - wu + uu - uv, uu - 2.0 * uv + vv)};
     double best = 0.0;
     int nearest = 0;
     for (int side = 0; side < 3; side++) {
@@ -258,7 +240,7 @@ struct pair_rules {
 static double rest_distance(const double *rest, const double *middle)
 {
     double way[3];
-    for (int k = 0; k < 3; k++) way[k] = rest[k] - middle[k];
+    subtract(rest, middle, way);
     return __builtin_sqrt(dot(way, way));
 }
 
@@ -279,7 +261,7 @@ static int is_excluded(const struct pair_rules *rules, int64_t point, int64_t tr
     }
     if (rules->start) {
         double way[3];
-        for (int k = 0; k < 3; k++) way[k] = rules->start[3 * point + k] - rules->start_corners[3 * triangle + k];
+        subtract(rules->start + 3 * point, rules->start_corners + 3 * triangle, way);
         if (dot(way, rules->start_normals + 3 * triangle) < rules->min_start_height) return 1;
     }
     if (rules->point_normals &&
@@ -308,84 +290,102 @@ static inline double squared_box_distance(const double *box, const double *point
     return total;
 }
 
+/* Surface with triangles (t, 3) of vertices (v, 3) m in the boxes of a tree, and p points (p, 3) m to search for.
+ *
+ * reach: (p,) m; NaN for points to leave out.
+ */
+struct surface_search {
+    const struct tree *tree;
+    const int32_t *corners;
+    const double *vertices, *points, *reach;
+    const struct pair_rules *rules;
+};
+
+/* Return the distance of a point of the search from a triangle in m; see closest_point(). */
+static inline double triangle_distance(const struct surface_search *s, int64_t point, int64_t triangle, double *weights,
+                                       double *offset)
+{
+    const int32_t *corner = s->corners + 3 * triangle;
+    return __builtin_sqrt(closest_point(s->points + 3 * point, s->vertices + 3 * (int64_t)corner[0],
+                                        s->vertices + 3 * (int64_t)corner[1], s->vertices + 3 * (int64_t)corner[2],
+                                        weights, offset));
+}
+
+/* Return the distance of a point of the search from a triangle in m; -1 if rules or reach exclude it. */
+static inline double allowed_distance(const struct surface_search *s, int64_t point, int64_t triangle)
+{
+    double weights[3], offset[3];
+    if (is_excluded(s->rules, point, triangle, s->corners)) return -1.0;
+    const double distance = triangle_distance(s, point, triangle, weights, offset);
+    return distance <= s->reach[point] ? distance : -1.0;
+}
+
+/* A point (3,) m and the square of a distance in m^2. */
+struct ball {
+    const double *point;
+    double square;
+};
+
+static inline int is_in_reach(const void *query, const double *box)
+{
+    const struct ball *ball = query;
+    return squared_box_distance(box, ball->point) <= ball->square;
+}
+
 /* Find the triangles in reach of p points, and return the number of pairs; -1 if it exceeds the capacity.
  *
- * boxes: (t, 6) of the tree.  corners: (t, 3).  vertices: (v, 3) m.  points: (p, 3) m.  reach: (p,) m; NaN for points to
- * leave out.  slack: (p,) m by which boxes are enlarged for rounding.  found_points, found_triangles: (capacity,).
+ * corners to reach: see surface_search.  slack: (p,) m by which boxes are enlarged for rounding.
+ * found_points, found_triangles: (capacity,).
  */
-SHOWN int64_t dampsim_near_triangles(int64_t t, int64_t leaves, const int32_t *restrict order,
+SHOWN int64_t dampsim_near_triangles(int64_t n, int64_t leaves, const int32_t *restrict order,
                                      const double *restrict nodes, const double *restrict boxes,
                                      const int32_t *restrict corners, const double *restrict vertices, int64_t p,
                                      const double *restrict points, const double *restrict reach,
                                      const double *restrict slack, const struct pair_rules *rules, int64_t capacity,
                                      int32_t *restrict found_points, int32_t *restrict found_triangles)
 {
-    int64_t count = 0;
+    const struct tree tree = {n, leaves, order, nodes, boxes};
+    const struct surface_search search = {&tree, corners, vertices, points, reach, rules};
+    int64_t count = 0, triangle;
+    struct walk walk;
     for (int64_t i = 0; i < p; i++) {
-        const double *point = points + 3 * i;
         const double limit = reach[i] + slack[i];
-        int64_t stack[STACK], depth = 0;
-        stack[depth++] = 0;
-        while (depth) {
-            const int64_t node = stack[--depth];
-            if (!(squared_box_distance(nodes + 6 * node, point) <= limit * limit)) continue;
-            if (node < leaves - 1) {
-                stack[depth++] = 2 * node + 1;
-                stack[depth++] = 2 * node + 2;
-                continue;
-            }
-            const int64_t leaf = node - (leaves - 1), end = first_of_leaf(leaf + 1, leaves, t);
-            for (int64_t j = first_of_leaf(leaf, leaves, t); j < end; j++) {
-                const int64_t triangle = order[j];
-                if (!(squared_box_distance(boxes + 6 * triangle, point) <= limit * limit)) continue;
-                if (is_excluded(rules, i, triangle, corners)) continue;
-                const int32_t *corner = corners + 3 * triangle;
-                double weights[3], offset[3];
-                const double square =
-                    closest_point(point, vertices + 3 * (int64_t)corner[0], vertices + 3 * (int64_t)corner[1],
-                                  vertices + 3 * (int64_t)corner[2], weights, offset);
-                if (!(__builtin_sqrt(square) <= reach[i])) continue;
-                if (count == capacity) return -1;
-                found_points[count] = (int32_t)i;
-                found_triangles[count++] = (int32_t)triangle;
-            }
+        const struct ball ball = {points + 3 * i, limit * limit};
+        begin_walk(&walk);
+        while ((triangle = next_box(&tree, &walk, is_in_reach, &ball)) >= 0) {
+            if (allowed_distance(&search, i, triangle) < 0.0) continue;
+            if (count == capacity) return -1;
+            found_points[count] = (int32_t)i;
+            found_triangles[count++] = (int32_t)triangle;
         }
     }
     return count;
 }
 
-/* Surface whose triangles are searched, and the points: see dampsim_nearest_triangles(). */
-struct nearest_search {
-    int64_t t, leaves;
-    const int32_t *order, *corners;
-    const double *nodes, *boxes, *vertices, *points, *reach, *slack;
-    const uint8_t *is_degenerate;
-    double tie;
-    const struct pair_rules *rules;
-};
-
 /* Return the distance in m of the allowed triangle nearest to a point; infinity if there is none within its reach.
  *
+ * Distances are ties within slack, m, besides their fraction `tie`.
  * best: if not NULL, `nearest` is that distance, and the first of the triangles tied with it is written; degenerate
- * ones, whose rank is increased by t, count as last.
+ * ones, whose rank is increased by the number of triangles, count as last.
  */
-static double search_nearest(const struct nearest_search *s, int64_t i, double nearest, int64_t *best)
+static double search_nearest(const struct surface_search *s, int64_t i, double slack, double tie,
+                             const uint8_t *is_degenerate, double nearest, int64_t *best)
 {
-    const double *point = s->points + 3 * i, reach = s->reach[i], slack = s->slack[i];
-    const double tied = nearest * (1.0 + s->tie) + slack;
+    const struct tree *tree = s->tree;
+    const double *point = s->points + 3 * i, tied = nearest * (1.0 + tie) + slack;
     /* Boxes are compared with a limit that allows for rounding. */
-    double limit = nearest * (1.0 + 2.0 * s->tie) + slack, bounds[STACK];
+    double limit = nearest * (1.0 + 2.0 * tie) + slack, bounds[STACK];
     int64_t stack[STACK], depth = 0;
     int is_found = 0;
     stack[depth] = 0;
-    bounds[depth++] = squared_box_distance(s->nodes, point);
+    bounds[depth++] = squared_box_distance(tree->nodes, point);
     while (depth) {
         const int64_t node = stack[--depth];
         if (!(bounds[depth] <= limit * limit)) continue;
-        if (node < s->leaves - 1) {
+        if (node < tree->leaves - 1) {
             const int64_t left = 2 * node + 1, right = left + 1;
-            const double a = squared_box_distance(s->nodes + 6 * left, point);
-            const double b = squared_box_distance(s->nodes + 6 * right, point);
+            const double a = squared_box_distance(tree->nodes + 6 * left, point);
+            const double b = squared_box_distance(tree->nodes + 6 * right, point);
             /* The nearer child is visited first. */
             stack[depth] = a < b ? right : left;
             bounds[depth++] = a < b ? b : a;
@@ -393,24 +393,19 @@ static double search_nearest(const struct nearest_search *s, int64_t i, double n
             bounds[depth++] = a < b ? a : b;
             continue;
         }
-        const int64_t leaf = node - (s->leaves - 1), end = first_of_leaf(leaf + 1, s->leaves, s->t);
-        for (int64_t j = first_of_leaf(leaf, s->leaves, s->t); j < end; j++) {
-            const int64_t triangle = s->order[j];
-            if (!(squared_box_distance(s->boxes + 6 * triangle, point) <= limit * limit)) continue;
-            if (is_excluded(s->rules, i, triangle, s->corners)) continue;
-            const int32_t *corner = s->corners + 3 * triangle;
-            double weights[3], offset[3];
-            const double distance = __builtin_sqrt(closest_point(
-                point, s->vertices + 3 * (int64_t)corner[0], s->vertices + 3 * (int64_t)corner[1],
-                s->vertices + 3 * (int64_t)corner[2], weights, offset));
-            if (!(distance <= reach)) continue;
+        const int64_t leaf = node - (tree->leaves - 1), end = first_of_leaf(tree, leaf + 1);
+        for (int64_t j = first_of_leaf(tree, leaf); j < end; j++) {
+            const int64_t triangle = tree->order[j];
+            if (!(squared_box_distance(tree->boxes + 6 * triangle, point) <= limit * limit)) continue;
+            const double distance = allowed_distance(s, i, triangle);
+            if (distance < 0.0) continue;
             is_found = 1;
             if (best) {
-                const int64_t rank = triangle + (s->is_degenerate[triangle] ? s->t : 0);
+                const int64_t rank = triangle + (is_degenerate[triangle] ? tree->n : 0);
                 if (distance <= tied && rank < *best) *best = rank;
             } else if (distance < nearest) {
                 nearest = distance;
-                limit = nearest * (1.0 + 2.0 * s->tie) + slack;
+                limit = nearest * (1.0 + 2.0 * tie) + slack;
             }
         }
     }
@@ -419,12 +414,11 @@ static double search_nearest(const struct nearest_search *s, int64_t i, double n
 
 /* Find the nearest triangle of each of p points. Of equally near ones the first wins, degenerate ones last.
  *
- * boxes: (t, 6) of the tree.  corners: (t, 3).  vertices: (v, 3) m.  is_degenerate: (t,).  points: (p, 3) m.  reach: (p,)
- * m; NaN for points to leave out.  slack: (p,) m within which distances are ties, besides their fraction `tie`.
+ * corners to reach: see surface_search.  is_degenerate: (t,).  slack: (p,) m, and tie: see search_nearest().
  * found: (p,) triangles, -1 for none.  weights: (p, 3) of the closest points.  offsets: (p, 3) m from there to the
  * points.  distances: (p,) m.
  */
-SHOWN void dampsim_nearest_triangles(int64_t t, int64_t leaves, const int32_t *restrict order,
+SHOWN void dampsim_nearest_triangles(int64_t n, int64_t leaves, const int32_t *restrict order,
                                      const double *restrict nodes, const double *restrict boxes,
                                      const int32_t *restrict corners, const double *restrict vertices,
                                      const uint8_t *restrict is_degenerate, int64_t p, const double *restrict points,
@@ -432,23 +426,20 @@ SHOWN void dampsim_nearest_triangles(int64_t t, int64_t leaves, const int32_t *r
                                      const struct pair_rules *rules, int32_t *restrict found, double *restrict weights,
                                      double *restrict offsets, double *restrict distances)
 {
-    const struct nearest_search search = {t,      leaves,   order,  corners, nodes,         boxes,
-                                          vertices, points, reach, slack,   is_degenerate, tie, rules};
+    const struct tree tree = {n, leaves, order, nodes, boxes};
+    const struct surface_search search = {&tree, corners, vertices, points, reach, rules};
     for (int64_t i = 0; i < p; i++) {
         found[i] = -1;
         if (!(reach[i] >= 0.0)) continue;
-        const double nearest = search_nearest(&search, i, reach[i], 0);
+        const double nearest = search_nearest(&search, i, slack[i], tie, is_degenerate, reach[i], 0);
         /* Distances within an infinite reach are finite. */
         if (nearest == __builtin_inf()) continue;
-        int64_t best = 2 * t;
-        search_nearest(&search, i, nearest, &best);
-        if (best == 2 * t) continue;
-        best -= best >= t ? t : 0;
+        int64_t best = 2 * n;
+        search_nearest(&search, i, slack[i], tie, is_degenerate, nearest, &best);
+        if (best == 2 * n) continue;
+        best -= best >= n ? n : 0;
         found[i] = (int32_t)best;
-        const int32_t *corner = corners + 3 * best;
-        distances[i] = __builtin_sqrt(closest_point(
-            points + 3 * i, vertices + 3 * (int64_t)corner[0], vertices + 3 * (int64_t)corner[1],
-            vertices + 3 * (int64_t)corner[2], weights + 3 * i, offsets + 3 * i));
+        distances[i] = triangle_distance(&search, i, best, weights + 3 * i, offsets + 3 * i);
     }
 }
 
@@ -459,11 +450,9 @@ SHOWN void dampsim_nearest_triangles(int64_t t, int64_t leaves, const int32_t *r
 static int is_near_edge(const double *const ends[4], double reach, double sine)
 {
     double a[3], b[3], between[3], normal[3], one[3];
-    for (int k = 0; k < 3; k++) {
-        a[k] = ends[1][k] - ends[0][k];
-        b[k] = ends[3][k] - ends[2][k];
-        between[k] = ends[2][k] - ends[0][k];
-    }
+    subtract(ends[1], ends[0], a);
+    subtract(ends[3], ends[2], b);
+    subtract(ends[2], ends[0], between);
     cross(a, b, normal);
     const double square = dot(normal, normal), lengths = dot(a, a) * dot(b, b);
     const double sines = square / (lengths > TINY ? lengths : TINY);
@@ -480,7 +469,7 @@ static int is_near_edge(const double *const ends[4], double reach, double sine)
 
 /* Find the edges of a tree near each of m edges, and return the number of pairs; -1 if it exceeds the capacity.
  *
- * boxes: (n, 6) of the tree.  edges: (n, 2) of points (v, 3) m.  asked_edges: (m, 2) of asked_points (w, 3) m.
+ * edges: (n, 2) of points (v, 3) m.  asked_edges: (m, 2) of asked_points (w, 3) m.
  */
 SHOWN int64_t dampsim_near_edges(int64_t n, int64_t leaves, const int32_t *restrict order,
                                  const double *restrict nodes, const double *restrict boxes,
@@ -489,7 +478,9 @@ SHOWN int64_t dampsim_near_edges(int64_t n, int64_t leaves, const int32_t *restr
                                  double reach, double sine, int64_t capacity, int32_t *restrict first,
                                  int32_t *restrict second)
 {
-    int64_t count = 0;
+    const struct tree tree = {n, leaves, order, nodes, boxes};
+    int64_t count = 0, other;
+    struct walk walk;
     for (int64_t i = 0; i < m; i++) {
         const double *ends[4] = {asked_points + 3 * (int64_t)asked_edges[2 * i],
                                  asked_points + 3 * (int64_t)asked_edges[2 * i + 1], 0, 0};
@@ -500,28 +491,15 @@ SHOWN int64_t dampsim_near_edges(int64_t n, int64_t leaves, const int32_t *restr
             box[k] = low - reach;
             box[3 + k] = high + reach;
         }
-        int64_t stack[STACK], depth = 0;
         const int64_t begin = count;
-        stack[depth++] = 0;
-        while (depth) {
-            const int64_t node = stack[--depth];
-            if (!is_overlapping(box, box + 3, nodes + 6 * node, nodes + 6 * node + 3)) continue;
-            if (node < leaves - 1) {
-                stack[depth++] = 2 * node + 1;
-                stack[depth++] = 2 * node + 2;
-                continue;
-            }
-            const int64_t leaf = node - (leaves - 1), end = first_of_leaf(leaf + 1, leaves, n);
-            for (int64_t j = first_of_leaf(leaf, leaves, n); j < end; j++) {
-                const int64_t other = order[j];
-                if (!is_overlapping(box, box + 3, boxes + 6 * other, boxes + 6 * other + 3)) continue;
-                ends[2] = points + 3 * (int64_t)edges[2 * other];
-                ends[3] = points + 3 * (int64_t)edges[2 * other + 1];
-                if (!is_near_edge(ends, reach, sine)) continue;
-                if (count == capacity) return -1;
-                first[count] = (int32_t)i;
-                second[count++] = (int32_t)other;
-            }
+        begin_walk(&walk);
+        while ((other = next_box(&tree, &walk, is_overlapping, box)) >= 0) {
+            ends[2] = points + 3 * (int64_t)edges[2 * other];
+            ends[3] = points + 3 * (int64_t)edges[2 * other + 1];
+            if (!is_near_edge(ends, reach, sine)) continue;
+            if (count == capacity) return -1;
+            first[count] = (int32_t)i;
+            second[count++] = (int32_t)other;
         }
         sort_indices(second + begin, count - begin);
     }
@@ -535,7 +513,7 @@ static double relative_motion(const double *motion, const int32_t *edge, const i
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 2; j++) {
             double way[3];
-            for (int k = 0; k < 3; k++) way[k] = motion[3 * (int64_t)edge[i] + k] - motion[3 * (int64_t)other[j] + k];
+            subtract(motion + 3 * (int64_t)edge[i], motion + 3 * (int64_t)other[j], way);
             const double square = dot(way, way);
             largest = square > largest ? square : largest;
         }
@@ -545,7 +523,7 @@ static double relative_motion(const double *motion, const int32_t *edge, const i
 /* Find the pairs of edges of one moving surface without common vertices that end close to each other, and return their
  * number; -1 if it exceeds the capacity.
  *
- * boxes: (n, 6) of the tree, around the edges at the end, enlarged by their motion.  edges: (n, 2) of points (v, 3) m.
+ * boxes: (n, 6) around the edges at the end, enlarged by their motion.  edges: (n, 2) of points (v, 3) m.
  * motion: (v, 3) m.  reach: m, enlarged by the relative motion of a pair.  sine: see is_near_edge().  first, second:
  * (capacity,), ascending, first < second.
  */
@@ -555,7 +533,9 @@ SHOWN int64_t dampsim_meeting_edges(int64_t n, int64_t leaves, const int32_t *re
                                     const double *restrict motion, double reach, double sine, int64_t capacity,
                                     int32_t *restrict first, int32_t *restrict second)
 {
-    int64_t count = 0;
+    const struct tree tree = {n, leaves, order, nodes, boxes};
+    int64_t count = 0, other;
+    struct walk walk;
     for (int64_t i = 0; i < n; i++) {
         const int32_t *edge = edges + 2 * i;
         const double *ends[4] = {points + 3 * (int64_t)edge[0], points + 3 * (int64_t)edge[1], 0, 0};
@@ -564,37 +544,23 @@ SHOWN int64_t dampsim_meeting_edges(int64_t n, int64_t leaves, const int32_t *re
             box[k] = boxes[6 * i + k] - reach;
             box[3 + k] = boxes[6 * i + 3 + k] + reach;
         }
-        int64_t stack[STACK], depth = 0;
         const int64_t begin = count;
-        stack[depth++] = 0;
-        while (depth) {
-            const int64_t node = stack[--depth];
-            if (!is_overlapping(box, box + 3, nodes + 6 * node, nodes + 6 * node + 3)) continue;
-            if (node < leaves - 1) {
-                stack[depth++] = 2 * node + 1;
-                stack[depth++] = 2 * node + 2;
-                continue;
+        begin_walk(&walk);
+        while ((other = next_box(&tree, &walk, is_overlapping, box)) >= 0) {
+            const int32_t *met = edges + 2 * other;
+            if (other <= i || met[0] == edge[0] || met[0] == edge[1] || met[1] == edge[0] || met[1] == edge[1]) continue;
+            const double near = reach + relative_motion(motion, edge, met);
+            ends[2] = points + 3 * (int64_t)met[0];
+            ends[3] = points + 3 * (int64_t)met[1];
+            int is_near = 1;
+            for (int k = 0; k < 3 && is_near; k++) {
+                const double a = ends[0][k], b = ends[1][k], c = ends[2][k], d = ends[3][k];
+                is_near = (a < b ? a : b) - near <= (c < d ? d : c) && (c < d ? c : d) <= (a < b ? b : a) + near;
             }
-            const int64_t leaf = node - (leaves - 1), end = first_of_leaf(leaf + 1, leaves, n);
-            for (int64_t j = first_of_leaf(leaf, leaves, n); j < end; j++) {
-                const int64_t other = order[j];
-                if (other <= i) continue;
-                const int32_t *met = edges + 2 * other;
-                if (met[0] == edge[0] || met[0] == edge[1] || met[1] == edge[0] || met[1] == edge[1]) continue;
-                if (!is_overlapping(box, box + 3, boxes + 6 * other, boxes + 6 * other + 3)) continue;
-                const double near = reach + relative_motion(motion, edge, met);
-                ends[2] = points + 3 * (int64_t)met[0];
-                ends[3] = points + 3 * (int64_t)met[1];
-                int is_near = 1;
-                for (int k = 0; k < 3 && is_near; k++) {
-                    const double a = ends[0][k], b = ends[1][k], c = ends[2][k], d = ends[3][k];
-                    is_near = (a < b ? a : b) - near <= (c < d ? d : c) && (c < d ? c : d) <= (a < b ? b : a) + near;
-                }
-                if (!is_near || !is_near_edge(ends, near, sine)) continue;
-                if (count == capacity) return -1;
-                first[count] = (int32_t)i;
-                second[count++] = (int32_t)other;
-            }
+            if (!is_near || !is_near_edge(ends, near, sine)) continue;
+            if (count == capacity) return -1;
+            first[count] = (int32_t)i;
+            second[count++] = (int32_t)other;
         }
         sort_indices(second + begin, count - begin);
     }

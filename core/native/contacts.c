@@ -10,16 +10,6 @@
 #define DEEP_STIFFNESS 20.0
 #define DEEP_FRACTION 0.5
 
-static inline double dot(const double *a, const double *b)
-{
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
-static inline double at_least(double value, double least)
-{
-    return value < least ? least : value;
-}
-
 /* Return the potential in J of k contacts, and add its gradient to gradient (n, 3) N.
  *
  * base: (k, 3) m.  normal: (k, 3).  distance, target: (k,) m.  stiffness: (k,) N/m.  anchor: (k, 3) m.  See ContactSet.

@@ -39,20 +39,25 @@ SHOWN void dampsim_swept_boxes(int64_t t, const int32_t *corners, const double *
     }
 }
 
-/* Return whether a segment, by its middle and half of its vector, meets a box enlarged by slack. */
-static int is_crossing_box(const double *middle, const double *half, const double *box, double slack)
+/* A segment, by its middle and half of its vector, and the slack by which boxes are enlarged, m. */
+struct segment {
+    double middle[3], half[3], slack;
+};
+
+static inline int is_crossing_box(const void *query, const double *box)
 {
+    const struct segment *s = query;
     double offset[3], extent[3], way[3];
     for (int k = 0; k < 3; k++) {
-        offset[k] = middle[k] - 0.5 * (box[k] + box[3 + k]);
-        extent[k] = 0.5 * (box[3 + k] - box[k]) + slack;
-        way[k] = half[k] < 0.0 ? -half[k] : half[k];
-        if (!((offset[k] < 0.0 ? -offset[k] : offset[k]) <= extent[k] + way[k])) return 0;
+        offset[k] = s->middle[k] - 0.5 * (box[k] + box[3 + k]);
+        extent[k] = 0.5 * (box[3 + k] - box[k]) + s->slack;
+        way[k] = magnitude(s->half[k]);
+        if (!(magnitude(offset[k]) <= extent[k] + way[k])) return 0;
     }
     for (int k = 0; k < 3; k++) {
         const int i = k == 2 ? 0 : k + 1, j = k == 0 ? 2 : k - 1;
-        const double across = offset[i] * half[j] - offset[j] * half[i];
-        if (!((across < 0.0 ? -across : across) <= extent[i] * way[j] + extent[j] * way[i])) return 0;
+        const double across = offset[i] * s->half[j] - offset[j] * s->half[i];
+        if (!(magnitude(across) <= extent[i] * way[j] + extent[j] * way[i])) return 0;
     }
     return 1;
 }
@@ -69,14 +74,12 @@ static inline double value_at(const double *polynomial, double time)
 static double volume_polynomial(const double *const points[8], double *polynomial)
 {
     double a[3], b[3], c[3], d[3], e[3], f[3], n0[3], n1[3], n2[3], other[3], end[3];
-    for (int k = 0; k < 3; k++) {
-        a[k] = points[3][k] - points[2][k];
-        c[k] = points[4][k] - points[2][k];
-        e[k] = points[0][k] - points[2][k];
-        b[k] = points[6][k] - points[5][k];
-        d[k] = points[7][k] - points[5][k];
-        f[k] = points[1][k] - points[5][k];
-    }
+    subtract(points[3], points[2], a);
+    subtract(points[4], points[2], c);
+    subtract(points[0], points[2], e);
+    subtract(points[6], points[5], b);
+    subtract(points[7], points[5], d);
+    subtract(points[1], points[5], f);
     cross(b, d, end);
     const double volume = dot(end, f);
     for (int k = 0; k < 3; k++) b[k] -= a[k], d[k] -= c[k], f[k] -= e[k];
@@ -92,11 +95,6 @@ static double volume_polynomial(const double *const points[8], double *polynomia
     return volume;
 }
 
-static inline double magnitude(double x)
-{
-    return x < 0.0 ? -x : x;
-}
-
 /* Return whether the volume may change its sign, as CoplanarityPolynomial.may_have_root(). */
 static int may_have_root(const double *c, double end)
 {
@@ -106,19 +104,14 @@ static int may_have_root(const double *c, double end)
     return !(c[0] < 0.0 && end < 0.0 && one < -rounding && other < -rounding);
 }
 
-static inline double within_step(double time)
-{
-    return time > 0.0 ? (time < 1.0 ? time : 1.0) : 0.0;
-}
-
 /* Write the times (2,) in [0, 1] at which a + b t + c t^2 vanishes, in ascending order; 0 where there is none. */
 static void extrema(double a, double b, double c, double *times)
 {
     const double square = b * b, product = 4.0 * a * c;
     const double difference = square - product, root = difference > 0.0 ? __builtin_sqrt(difference) : 0.0;
     const double q = -0.5 * (b + (b >= 0.0 ? root : -root));
-    const double one = within_step(square >= product && c != 0.0 ? q / c : 0.0);
-    const double other = within_step(square >= product && q != 0.0 ? a / q : 0.0);
+    const double one = clamped(square >= product && c != 0.0 ? q / c : 0.0);
+    const double other = clamped(square >= product && q != 0.0 ? a / q : 0.0);
     times[0] = one < other ? one : other;
     times[1] = one < other ? other : one;
 }
@@ -127,11 +120,9 @@ static void extrema(double a, double b, double c, double *times)
 static int weights_inside(const double *point, const double *a, const double *b, const double *c, double *weights)
 {
     double u[3], v[3], w[3], normal[3], other[3];
-    for (int k = 0; k < 3; k++) {
-        u[k] = b[k] - a[k];
-        v[k] = c[k] - a[k];
-        w[k] = point[k] - a[k];
-    }
+    subtract(b, a, u);
+    subtract(c, a, v);
+    subtract(point, a, w);
     cross(u, v, normal);
     const double square = dot(normal, normal);
     if (!(square > 1e-24 * dot(u, u) * dot(v, v))) return 0;
@@ -198,51 +189,36 @@ SHOWN void dampsim_crossings(int64_t t, int64_t leaves, const int32_t *restrict 
                              const double *points0, const double *points1, int32_t *restrict found,
                              double *restrict times, double *restrict weights, double *restrict sides)
 {
+    const struct tree tree = {t, leaves, order, nodes, boxes};
     for (int64_t i = 0; i < p; i++) {
-        double middle[3], half[3], earliest = __builtin_inf();
+        struct segment way = {.slack = slack};
+        double earliest = __builtin_inf();
         for (int k = 0; k < 3; k++) {
             const double from = points0[3 * i + k], to = points1[3 * i + k] - shift[k];
-            middle[k] = 0.5 * (from + to);
-            half[k] = 0.5 * (to - from);
+            way.middle[k] = 0.5 * (from + to);
+            way.half[k] = 0.5 * (to - from);
         }
         found[i] = -1;
         /* The first round finds the time, the second one the lowest triangle of that time. */
         for (int round = 0; round < 2; round++) {
-            int64_t stack[STACK], depth = 0;
-            stack[depth++] = 0;
-            while (depth) {
-                const int64_t node = stack[--depth];
-                if (!is_crossing_box(middle, half, nodes + 6 * node, slack)) continue;
-                if (node < leaves - 1) {
-                    stack[depth++] = 2 * node + 1;
-                    stack[depth++] = 2 * node + 2;
-                    continue;
+            struct walk walk;
+            int64_t triangle;
+            begin_walk(&walk);
+            while ((triangle = next_box(&tree, &walk, is_crossing_box, &way)) >= 0) {
+                const double *points[8] = {points0 + 3 * i, points1 + 3 * i};
+                for (int k = 0; k < 3; k++) {
+                    points[2 + k] = first + 3 * (int64_t)corners[3 * triangle + k];
+                    points[5 + k] = last + 3 * (int64_t)corners[3 * triangle + k];
                 }
-                const int64_t leaf = node - (leaves - 1), end = first_of_leaf(leaf + 1, leaves, t);
-                for (int64_t j = first_of_leaf(leaf, leaves, t); j < end; j++) {
-                    const int64_t triangle = order[j];
-                    if (!is_crossing_box(middle, half, boxes + 6 * triangle, slack)) continue;
-                    const int32_t *corner = corners + 3 * triangle;
-                    const double *const points[8] = {
-                        points0 + 3 * i,
-                        points1 + 3 * i,
-                        first + 3 * (int64_t)corner[0],
-                        first + 3 * (int64_t)corner[1],
-                        first + 3 * (int64_t)corner[2],
-                        last + 3 * (int64_t)corner[0],
-                        last + 3 * (int64_t)corner[1],
-                        last + 3 * (int64_t)corner[2],
-                    };
-                    double inside[3], side = 1.0;
-                    const double time = crossing_time(points, inside, &side);
-                    if (round == 0) {
-                        earliest = time < earliest ? time : earliest;
-                    } else if (time <= earliest + SIMULTANEOUS && (found[i] < 0 || triangle < found[i])) {
-                        found[i] = (int32_t)triangle;
-                        times[i] = time;
-                        sides[i] = side;
-                        for (int k = 0; k < 3; k++) weights[3 * i + k] = inside[k];
-                    }
+                double inside[3], side = 1.0;
+                const double time = crossing_time(points, inside, &side);
+                if (round == 0) {
+                    earliest = time < earliest ? time : earliest;
+                } else if (time <= earliest + SIMULTANEOUS && (found[i] < 0 || triangle < found[i])) {
+                    found[i] = (int32_t)triangle;
+                    times[i] = time;
+                    sides[i] = side;
+                    for (int k = 0; k < 3; k++) weights[3 * i + k] = inside[k];
                 }
             }
             if (!(earliest < __builtin_inf())) break;

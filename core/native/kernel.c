@@ -64,11 +64,11 @@ WIDE static inline void logarithms(double *restrict x)
  * Smith, de Goes, Kim, Stable Neo-Hookean Flesh Simulation, 2018, eq. (14)-(16).
  *
  * corners: (m / LOT, 4, LOT) nodes.  inverse: (m / LOT, 3, 3, LOT), entry j, c of D_m^-1.  weights: (m,) m^3.
- * positions: (n, 3) m.  model: mu, lambda, alpha, and the offset subtracted from the energy density.
+ * model: mu, lambda, alpha, and the offset subtracted from the energy density.  positions: (n, 3) m.
  */
 WIDE SHOWN double dampsim_neo_hookean(int64_t m, const int32_t *restrict corners, const double *restrict inverse,
-                                      const double *restrict weights, const double *restrict positions,
-                                      const double *restrict model, double *restrict gradient)
+                                      const double *restrict weights, const double *restrict model,
+                                      const double *restrict positions, double *restrict gradient)
 {
     const double mu = model[0], lambda = model[1], alpha = model[2], offset = model[3];
     double sums[LOT] = {0.0};

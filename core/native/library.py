@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class PiecesStructure(ctypes.Structure):
 
 
 class KernelLibrary:
-    """The functions of the compiled sources.
+    """The functions of the compiled sources, as attributes with the names in _SIGNATURES.
 
     Calls keep the global interpreter lock: they take a few microseconds, as would releasing it.
     """
@@ -50,97 +50,51 @@ class KernelLibrary:
     def __init__(self, path: Path) -> None:
         """Load the library at path. Raises OSError or AttributeError if it is not a valid kernel."""
         loaded = ctypes.PyDLL(str(path))
-        pointer, count = ctypes.c_void_p, ctypes.c_int64
         loaded.dampsim_runs.restype = ctypes.c_int32
         self.runs = bool(loaded.dampsim_runs())
-        self.neo_hookean = loaded.dampsim_neo_hookean
-        self.neo_hookean.argtypes, self.neo_hookean.restype = [count, *6 * [pointer]], ctypes.c_double
-        self.solve = loaded.dampsim_solve
-        self.solve.argtypes, self.solve.restype = [count, count, *8 * [pointer]], None
-        self.blocks = loaded.dampsim_blocks
-        self.blocks.argtypes, self.blocks.restype = [count, *5 * [pointer]], None
-        real = ctypes.c_double
-        self.membrane = loaded.dampsim_membrane
-        self.membrane.argtypes, self.membrane.restype = [count, *5 * [pointer]], real
-        self.membrane_blocks = loaded.dampsim_membrane_blocks
-        self.membrane_blocks.argtypes, self.membrane_blocks.restype = (
-            [count, *3 * [pointer], real, *3 * [pointer]],
-            None,
-        )
-        self.shell = loaded.dampsim_shell
-        self.shell.argtypes, self.shell.restype = [count, *5 * [pointer], real, *5 * [pointer]], real
-        self.shell_blocks = loaded.dampsim_shell_blocks
-        self.shell_blocks.argtypes, self.shell_blocks.restype = (
-            [count, *3 * [pointer], real, real, *5 * [pointer]],
-            None,
-        )
-        self.block_factorise = loaded.dampsim_block_factorise
-        self.block_factorise.argtypes, self.block_factorise.restype = [count, *9 * [pointer]], real
-        self.block_solve = loaded.dampsim_block_solve
-        self.block_solve.argtypes, self.block_solve.restype = [count, *4 * [pointer], real, *3 * [pointer]], None
-        self.block_cg = loaded.dampsim_block_cg
-        self.block_cg.argtypes, self.block_cg.restype = (
-            [count, *5 * [pointer], real, count, count, *4 * [pointer], real, count, *4 * [pointer]],
-            count,
-        )
-        self.tree_build = loaded.dampsim_tree_build
-        self.tree_build.argtypes, self.tree_build.restype = [*2 * [count], *4 * [pointer]], None
-        tree: list[Any] = [*2 * [count], *3 * [pointer]]
-        self.tree_overlaps = loaded.dampsim_tree_overlaps
-        self.tree_overlaps.argtypes, self.tree_overlaps.restype = (
-            [*tree, count, *5 * [pointer], count, *2 * [pointer]],
-            count,
-        )
-        self.near_triangles = loaded.dampsim_near_triangles
-        self.near_triangles.argtypes, self.near_triangles.restype = (
-            [*tree, *2 * [pointer], count, *4 * [pointer], count, *2 * [pointer]],
-            count,
-        )
-        self.nearest_triangles = loaded.dampsim_nearest_triangles
-        self.nearest_triangles.argtypes, self.nearest_triangles.restype = (
-            [*tree, *3 * [pointer], count, *3 * [pointer], real, *5 * [pointer]],
-            None,
-        )
-        self.swept_boxes = loaded.dampsim_swept_boxes
-        self.swept_boxes.argtypes, self.swept_boxes.restype = [count, *5 * [pointer]], None
-        self.crossings = loaded.dampsim_crossings
-        self.crossings.argtypes, self.crossings.restype = (
-            [*tree, *4 * [pointer], real, count, *6 * [pointer]],
-            None,
-        )
-        self.near_edges = loaded.dampsim_near_edges
-        self.near_edges.argtypes, self.near_edges.restype = (
-            [*tree, *2 * [pointer], count, *2 * [pointer], real, real, count, *2 * [pointer]],
-            count,
-        )
-        self.meeting_edges = loaded.dampsim_meeting_edges
-        self.meeting_edges.argtypes, self.meeting_edges.restype = (
-            [*tree, *3 * [pointer], real, real, count, *2 * [pointer]],
-            count,
-        )
-        self.contacts = loaded.dampsim_contacts
-        self.contacts.argtypes, self.contacts.restype = [count, *17 * [pointer]], real
-        self.contact_blocks = loaded.dampsim_contact_blocks
-        self.contact_blocks.argtypes = [count, *8 * [pointer], real, *4 * [pointer]]
-        self.contact_blocks.restype = count
-        self.springs = loaded.dampsim_springs
-        self.springs.argtypes, self.springs.restype = [count, *5 * [pointer]], real
-        self.spring_blocks = loaded.dampsim_spring_blocks
-        self.spring_blocks.argtypes = [count, *3 * [pointer], count, real, *3 * [pointer]]
-        self.spring_blocks.restype = None
-        self.rods = loaded.dampsim_rods
-        self.rods.argtypes, self.rods.restype = [count, *6 * [pointer]], real
-        self.rod_blocks = loaded.dampsim_rod_blocks
-        self.rod_blocks.argtypes = [count, *4 * [pointer], count, real, *3 * [pointer]]
-        self.rod_blocks.restype = None
-        self.envelope_factorise = loaded.dampsim_envelope_factorise
-        self.envelope_factorise.argtypes, self.envelope_factorise.restype = [count, *8 * [pointer]], count
-        self.envelope_solve = loaded.dampsim_envelope_solve
-        self.envelope_solve.argtypes, self.envelope_solve.restype = [count, *4 * [pointer]], None
-        self.piece_steps = loaded.dampsim_piece_steps
-        self.piece_steps.argtypes, self.piece_steps.restype = [count, *3 * [pointer]], None
-        self.noise = loaded.dampsim_noise
-        self.noise.argtypes, self.noise.restype = [count, count, ctypes.c_uint64, ctypes.c_double, *2 * [pointer]], None
+        for name, (result, parameters) in _SIGNATURES.items():
+            function = getattr(loaded, f"dampsim_{name}")
+            function.restype, function.argtypes = _TYPES[result], [_TYPES[one] for one in parameters]
+            setattr(self, name, function)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+# Types by their letters in the module struct.
+_TYPES = {"q": ctypes.c_int64, "Q": ctypes.c_uint64, "d": ctypes.c_double, "P": ctypes.c_void_p, "": None}
+# Types of the result and of the parameters of each function.
+_SIGNATURES = {
+    "neo_hookean": ("d", "qPPPPPP"),
+    "solve": ("", "qqPPPPPPPP"),
+    "blocks": ("", "qPPPPP"),
+    "membrane": ("d", "qPPPPP"),
+    "membrane_blocks": ("", "qPPPdPPP"),
+    "shell": ("d", "qPPPPPdPPPPP"),
+    "shell_blocks": ("", "qPPPddPPPPP"),
+    "block_factorise": ("d", "qPPPPPPPPP"),
+    "block_solve": ("", "qPPPPdPPP"),
+    "block_cg": ("q", "qPPPPPdqqPPPPdqPPPP"),
+    "tree_build": ("", "qqPPPP"),
+    "tree_overlaps": ("q", "qqPPPqPPPPPqPP"),
+    "near_triangles": ("q", "qqPPPPPqPPPPqPP"),
+    "nearest_triangles": ("", "qqPPPPPPqPPPdPPPPP"),
+    "swept_boxes": ("", "qPPPPP"),
+    "crossings": ("", "qqPPPPPPPdqPPPPPP"),
+    "near_edges": ("q", "qqPPPPPqPPddqPP"),
+    "meeting_edges": ("q", "qqPPPPPPddqPP"),
+    "contacts": ("d", "qPPPPPPPPPPPPPPPPP"),
+    "contact_blocks": ("q", "qPPPPPPPPdPPPP"),
+    "springs": ("d", "qPPPPP"),
+    "spring_blocks": ("", "qPPPqdPPP"),
+    "rods": ("d", "qPPPPPP"),
+    "rod_blocks": ("", "qPPPPqdPPP"),
+    "envelope_factorise": ("q", "qPPPPPPPP"),
+    "envelope_solve": ("", "qPPPP"),
+    "piece_steps": ("", "qPPP"),
+    "noise": ("", "qqQdPP"),
+}
 
 
 @cache
@@ -165,6 +119,17 @@ def is_right(loaded: KernelLibrary) -> bool:
     return solids and trees and sheets and ropes and _check_noise(loaded)
 
 
+def _call(function: Any, *arguments: Any) -> Any:
+    """Return the result of a function of the kernel, which receives the addresses of arrays and structures."""
+    return function(*map(_address, arguments))
+
+
+def _address(argument: Any) -> Any:
+    if isinstance(argument, ctypes.Structure):
+        return ctypes.addressof(argument)
+    return argument.ctypes.data if isinstance(argument, np.ndarray) else argument
+
+
 def _check_stretch(loaded: KernelLibrary) -> bool:
     """Return whether energy and forces of uniformly stretched tetrahedra are right."""
     mu, lam, alpha, offset = 1.5, 4.0, 1.2, 0.25
@@ -173,8 +138,7 @@ def _check_stretch(loaded: KernelLibrary) -> bool:
     places = (s[:, None, None] * np.concatenate([np.zeros((1, 3)), np.eye(3)])).reshape(-1, 3)
     inverse = np.tile(np.eye(3)[:, :, None], (1, 1, LANES))
     weights, model, forces = np.full(LANES, 2.0), np.array([mu, lam, alpha, offset]), np.zeros_like(places)
-    arrays = [one.ctypes.data for one in (corners, inverse, weights, places, model, forces)]
-    energy = loaded.neo_hookean(LANES, *arrays)
+    energy = _call(loaded.neo_hookean, LANES, corners, inverse, weights, model, places, forces)
     squares, volume = 3.0 * s**2 + 1.0, s**3 - alpha
     expected_energy = 2.0 * (0.5 * mu * (squares - 4.0 - np.log(squares)) + 0.5 * lam * volume**2 - offset).sum()
     pull = 2.0 * ((mu - mu / squares) * s + lam * volume * s**2)
@@ -190,8 +154,7 @@ def _check_solve(loaded: KernelLibrary) -> bool:
     others, order = np.array([2], dtype=np.int32), np.array([2, 0, 1], dtype=np.int32)
     right, answer = np.array([12.0, 16.0, 4.0], dtype=np.float32), np.zeros(3, dtype=np.float32)
     rooms = np.zeros((2, 3), dtype=np.float32)
-    arrays = [one.ctypes.data for one in (fronts, others, up, order, right, answer, rooms[0], rooms[1])]
-    loaded.solve(3, 2, *arrays)
+    _call(loaded.solve, 3, 2, fronts, others, up, order, right, answer, *rooms)
     # By hand: the first front turns 4 and 12 into 2 and 3, and subtracts 1 + 3 from 16. The remaining 12 gives 12/8 =
     # 1.5, a quarter of which is subtracted from each of the others.
     return _is_close(answer, np.array([2.625, 1.5, 1.625]))
@@ -202,7 +165,7 @@ def _check_product(loaded: KernelLibrary) -> bool:
     starts, columns = np.array([0, 1, 1], dtype=np.int64), np.array([1], dtype=np.int32)
     block = np.arange(1.0, 10.0, dtype=np.float32)
     x, y = np.array([1, 2, 3, 4, 5, 6], dtype=np.float32), np.zeros(6, dtype=np.float32)
-    loaded.blocks(2, *(one.ctypes.data for one in (starts, columns, block, x, y)))
+    _call(loaded.blocks, 2, starts, columns, block, x, y)
     expected = x + np.concatenate([block.reshape(3, 3) @ x[3:], block.reshape(3, 3).T @ x[:3]])
     return _is_close(y, expected)
 
@@ -213,37 +176,29 @@ def _check_trees(loaded: KernelLibrary) -> bool:
     boxes = np.column_stack([x, 0.0 * x, 0.0 * x, x + 0.5, 0.0 * x + 0.5, 0.0 * x])
     asked, keys = np.array([[2.75, -1.0, -1.0, 5.25, 1.0, 1.0]]), np.full(2 * count + SORT_ROOM, 0, dtype=np.uint64)
     order, nodes = np.full(count, -1, dtype=np.int32), np.full((3, 6), np.nan)
-    loaded.tree_build(count, 2, *(one.ctypes.data for one in (boxes, keys, order, nodes)))
+    tree = count, 2, order, nodes, boxes
+    _call(loaded.tree_build, count, 2, boxes, keys, order, nodes)
     found, distance = np.full((2, count), -1, dtype=np.int32), np.zeros(count)
-    room = found[0].ctypes.data, found[1].ctypes.data
-    tree = count, 2, *(one.ctypes.data for one in (order, nodes, boxes))
     labels = np.arange(3 * count, dtype=np.int32)
     # An edge of the fourth triangle.
-    own = labels.ctypes.data, labels[10:].ctypes.data
-    overlap = loaded.tree_overlaps(*tree, 1, asked.ctypes.data, None, None, *own, count, *room)
+    overlap = _call(loaded.tree_overlaps, *tree, 1, asked, None, None, labels, labels[10:], count, *found)
     is_overlap_right = overlap == 2 and found[1, :2].tolist() == [4, 5]
-    overlap = loaded.tree_overlaps(*tree, 1, asked.ctypes.data, *4 * [None], count, *room)
+    overlap = _call(loaded.tree_overlaps, *tree, 1, asked, *4 * [None], count, *found)
     is_overlap_right &= overlap == 3 and found[1, :3].tolist() == [3, 4, 5]
     # A right-angled triangle and its longest side in each box.
     points = np.concatenate([boxes[:, :3], boxes[:, [3, 1, 2]], boxes[:, [0, 4, 2]]])
     corners = np.arange(3 * count, dtype=np.int32).reshape(3, count).T.copy()
-    given, reach, slack = np.array([[4.125, 0.125, 0.25]]), np.ones(1), np.zeros(1)
-    pointers = [one.ctypes.data for one in (corners, points)]
-    asked_pointers = [one.ctypes.data for one in (given, reach, slack)]
-    near = loaded.near_triangles(*tree, *pointers, 1, *asked_pointers, rules.ctypes.data, count, *room)
+    given = np.array([[4.125, 0.125, 0.25]]), np.ones(1), np.zeros(1)
+    near = _call(loaded.near_triangles, *tree, corners, points, 1, *given, rules, count, *found)
     are_near_right = near == 3 and sorted(found[1, :3].tolist()) == [3, 4, 5]
     is_degenerate, vectors = np.zeros(count, dtype=np.uint8), np.full((2, 3), np.nan)
-    loaded.nearest_triangles(
-        *tree, *pointers, is_degenerate.ctypes.data, 1, *asked_pointers, 0.0, rules.ctypes.data, room[0],
-        *(one.ctypes.data for one in (vectors[0], vectors[1], distance)),
-    )  # fmt: skip
+    results = found[0], *vectors, distance
+    _call(loaded.nearest_triangles, *tree, corners, points, is_degenerate, 1, *given, 0.0, rules, *results)
     is_distance_right = found[0, 0] == 4 and _is_close(distance[0], 0.25)
     is_distance_right &= _is_close(vectors, np.array([[0.5, 0.25, 0.25], [0.0, 0.0, 0.25]]))
     edges, others = corners[:, 1:].copy(), np.array([[0, 1]], dtype=np.int32)
     ends = np.array([[6.0, 0.0, 0.25], [6.5, 0.5, 0.25]])
-    pointers = [one.ctypes.data for one in (edges, points)]
-    asked_pointers = [one.ctypes.data for one in (others, ends)]
-    edge = loaded.near_edges(*tree, *pointers, 1, *asked_pointers, 0.3, 0.0, count, *room)
+    edge = _call(loaded.near_edges, *tree, edges, points, 1, others, ends, 0.3, 0.0, count, *found)
     is_edge_right = edge == 1 and found[1, 0] == 6
     is_edge_right &= _finds_meeting_edges(loaded)
     return bool(is_overlap_right and are_near_right and is_distance_right and is_edge_right)
@@ -258,9 +213,8 @@ def _finds_meeting_edges(loaded: KernelLibrary) -> bool:
     boxes = np.concatenate([points[edges].min(axis=1) - 0.5, points[edges].max(axis=1) + 0.5], axis=1)
     order, found = np.arange(3, dtype=np.int32), np.zeros((2, 4), dtype=np.int32)
     nodes = np.concatenate([boxes[:, :3].min(axis=0), boxes[:, 3:].max(axis=0)])
-    pointers = [one.ctypes.data for one in (order, nodes, boxes, edges, points, motion)]
-    results = [one.ctypes.data for one in found]
-    counts = [loaded.meeting_edges(3, 1, *pointers, reach, 1e-4, 4, *results) for reach in (0.01, -0.01)]
+    given = 3, 1, order, nodes, boxes, edges, points, motion
+    counts = [_call(loaded.meeting_edges, *given, reach, 1e-4, 4, *found) for reach in (0.01, -0.01)]
     return counts == [1, 0] and found[:, 0].tolist() == [0, 1]
 
 
@@ -268,14 +222,12 @@ def _check_crossings(loaded: KernelLibrary) -> bool:
     """Return whether the box of a moving triangle, and the crossing of a point that moves against it, are right."""
     corners, first = np.arange(3, dtype=np.int32), np.array([[0.0, 0.0, 0.0], [4.0, 0.0, 0.0], [0.0, 4.0, 0.0]])
     last, shift, boxes = first + np.array([0.0, 0.0, 1.0]), np.full(3, np.nan), np.full((1, 6), np.nan)
-    moving = [one.ctypes.data for one in (corners, first, last, shift)]
-    loaded.swept_boxes(1, *moving, boxes.ctypes.data)
+    moving = corners, first, last, shift
+    _call(loaded.swept_boxes, 1, *moving, boxes)
     is_box_right = _is_close(shift, np.array([0.0, 0.0, 1.0])) and _is_close(boxes[0], np.array([0, 0, 0, 4, 4, 0.0]))
     points, order = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, -1.0]]), np.zeros(1, dtype=np.int32)
     found, numbers, weights = np.full(1, -1, dtype=np.int32), np.full((2, 1), np.nan), np.full(3, np.nan)
-    tree = [one.ctypes.data for one in (order, boxes, boxes)]
-    results = [one.ctypes.data for one in (found, numbers[0], weights, numbers[1])]
-    loaded.crossings(1, 1, *tree, *moving, 0.0, 1, points[0].ctypes.data, points[1].ctypes.data, *results)
+    _call(loaded.crossings, 1, 1, order, boxes, boxes, *moving, 0.0, 1, *points, found, numbers[0], weights, numbers[1])
     # They approach by 5 m from a distance of 3 m.
     is_time_right = found[0] == 0 and _is_close(numbers[:, 0], np.array([0.6, 1.0]))
     return bool(is_box_right and is_time_right and _is_close(weights, np.array([0.25, 0.25, 0.5])))
@@ -284,21 +236,21 @@ def _check_crossings(loaded: KernelLibrary) -> bool:
 def _check_noise(loaded: KernelLibrary) -> bool:
     """Return whether the noise of one octave at a point and at an integer point is right."""
     points, found = np.array([[0.25, -1.5, 2.75], [3.0, -4.0, 5.0]]), np.full((2, 3), np.nan)
-    loaded.noise(2, 1, 7, 1.0, points.ctypes.data, found.ctypes.data)
+    _call(loaded.noise, 2, 1, 7, 1.0, points, found)
     return _is_close(found[0], np.array(_KNOWN_NOISE)) and _is_close(found[1], np.zeros(3))
 
 
 def _check_membrane(loaded: KernelLibrary) -> bool:
     """Return whether energy, forces and Hessian of a uniformly stretched triangle are right."""
     s, mu, lam = 1.25, 3.0, 4.0
-    corners, shape = np.arange(3, dtype=np.int32), np.array([[-1.0, -1.0], [1.0, 0.0], [0.0, 1.0]])
-    moduli, x, forces = np.array([mu, lam, 0.0]), s * np.eye(3)[[2, 0, 1]] * [1.0, 1.0, 0.0], np.zeros((3, 3))
-    given = [one.ctypes.data for one in (corners, shape, moduli, x)]
-    energy = loaded.membrane(1, *given, forces.ctypes.data)
+    x, forces = s * np.eye(3)[[2, 0, 1]] * [1.0, 1.0, 0.0], np.zeros((3, 3))
+    shape, moduli = np.array([[-1.0, -1.0], [1.0, 0.0], [0.0, 1.0]]), np.array([mu, lam, 0.0])
+    given = np.arange(3, dtype=np.int32), shape, moduli
+    energy = _call(loaded.membrane, 1, *given, x, forces)
     pull = 2.0 * mu * (s - 1.0) + 2.0 * lam * (s - 1.0)
     expected = pull * np.array([[-1.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-    places, blocks = np.arange(9, dtype=np.int32), np.zeros((9, 3, 3))
-    loaded.membrane_blocks(1, *given[:3], 1.0, x.ctypes.data, places.ctypes.data, blocks.ctypes.data)
+    blocks = np.zeros((9, 3, 3))
+    _call(loaded.membrane_blocks, 1, *given, 1.0, x, np.arange(9, dtype=np.int32), blocks)
     # A second axis that moves along itself, and out of the plane.
     tension = 2.0 * mu + (2.0 * lam * (s - 1.0) - 2.0 * mu) / s
     hessian = _is_close(blocks[8, 1, 1], 2.0 * mu + lam) and _is_close(blocks[8, 2, 2], tension)
@@ -308,20 +260,12 @@ def _check_membrane(loaded: KernelLibrary) -> bool:
 
 def _check_shell(loaded: KernelLibrary) -> bool:
     """Return whether energy, forces and Hessian of a hinge that is bent by a right angle are right."""
-    nodes, rest, starts, columns = (np.array(one) for one in ([0, 1, 2, 3], [0.5], [0, 1], [0]))
+    nodes, starts, columns, places = (np.array(one, dtype=np.int32) for one in (range(4), [0, 1], [0], range(16)))
     x = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
-    values, forces, blocks, places = np.array([3.0]), np.zeros((4, 3)), np.zeros((16, 3, 3)), np.arange(16)
-    whole = [one.astype(np.int32) for one in (nodes, starts, columns, places)]
+    stiffness, forces, blocks = (starts, columns, np.array([3.0])), np.zeros((4, 3)), np.zeros((16, 3, 3))
     slopes, excess, coupled = np.full(12, np.nan), np.full(1, np.nan), np.full(1, np.nan)
-    at = {"nodes": whole[0], "starts": whole[1], "columns": whole[2], "places": whole[3]}
-    pointers = {name: one.ctypes.data for name, one in at.items()}
-    stiffness = pointers["starts"], pointers["columns"], values.ctypes.data
-    work = slopes.ctypes.data, excess.ctypes.data
-    energy = loaded.shell(
-        1, pointers["nodes"], rest.ctypes.data, *stiffness, 2.0, x.ctypes.data, *work, coupled.ctypes.data,
-        forces.ctypes.data,
-    )  # fmt: skip
-    loaded.shell_blocks(1, *stiffness, 2.0, 1.0, *work, *2 * [pointers["places"]], blocks.ctypes.data)
+    energy = _call(loaded.shell, 1, nodes, np.array([0.5]), *stiffness, 2.0, x, slopes, excess, coupled, forces)
+    _call(loaded.shell_blocks, 1, *stiffness, 2.0, 1.0, slopes, excess, places, places, blocks)
     # The normals are at a right angle; a corner at distance 2 turns its side by 1/2 rad per metre.
     bend = float(excess[0])
     known = _is_close(abs(bend + 0.5), np.pi / 2.0) and _is_close(energy, 1.5 * bend**2)
@@ -331,16 +275,12 @@ def _check_shell(loaded: KernelLibrary) -> bool:
 def _check_ropes(loaded: KernelLibrary) -> bool:
     """Return whether energy, forces and Hessian of a stretched spring and a rod bent by a right angle are right."""
     nodes, x = np.arange(3, dtype=np.int32), np.array([[0.0, 0.0, 0.0], [2.0, 0.0, 0.0], [2.0, 1.0, 0.0]])
-    one, six, none = np.ones(1), np.full(1, 6.0), np.zeros(1)
-    pull, turn = np.zeros((3, 3)), np.zeros((3, 3))
-    spring = [array.ctypes.data for array in (nodes, one, six)]
-    rod = [array.ctypes.data for array in (nodes, six, none, none)]
-    stretch = loaded.springs(1, *spring, x.ctypes.data, pull.ctypes.data)
-    bend = loaded.rods(1, *rod, x.ctypes.data, turn.ctypes.data)
-    places = np.arange(9, dtype=np.int32)
-    springs, rods = np.zeros((4, 3, 3)), np.zeros((9, 3, 3))
-    loaded.spring_blocks(1, *spring, 0, 0.5, *(array.ctypes.data for array in (x, places, springs)))
-    loaded.rod_blocks(1, *rod, 0, 0.5, *(array.ctypes.data for array in (x, places, rods)))
+    six, none = np.full(1, 6.0), np.zeros(1)
+    spring, rod, places = (nodes, np.ones(1), six), (nodes, six, none, none), np.arange(9, dtype=np.int32)
+    pull, turn, springs, rods = np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((4, 3, 3)), np.zeros((9, 3, 3))
+    stretch, bend = _call(loaded.springs, 1, *spring, x, pull), _call(loaded.rods, 1, *rod, x, turn)
+    _call(loaded.spring_blocks, 1, *spring, 0, 0.5, x, places, springs)
+    _call(loaded.rod_blocks, 1, *rod, 0, 0.5, x, places, rods)
     # The second edge of 1 m turns by 1 rad per metre.
     energies = _is_close(stretch, 3.0) and _is_close(bend, 6.0 * 0.25 * np.pi**2)
     forces = _is_close(pull[0], np.array([-6.0, 0.0, 0.0])) and _is_close(turn[2], np.array([-6.0 * np.pi, 0.0, 0.0]))
@@ -348,18 +288,24 @@ def _check_ropes(loaded: KernelLibrary) -> bool:
     return energies and forces and hessians
 
 
+def _two_node_matrix() -> tuple[Array, Array]:
+    """Return a positive definite matrix (6, 6), and the same as blocks (4, 3, 3)."""
+    dense = np.diag([4.0, 4.0, 4.0, 2.0, 2.0, 2.0]) + 0.5
+    return dense, np.ascontiguousarray(dense.reshape(2, 3, 2, 3).transpose(0, 2, 1, 3)).reshape(4, 3, 3)
+
+
 def _check_envelope(loaded: KernelLibrary) -> bool:
     """Return whether two coupled nodes are solved, and whether a node with a negative diagonal is reported."""
-    dense = np.diag([4.0, 4.0, 4.0, 2.0, 2.0, 2.0]) + 0.5
-    blocks = np.concatenate([dense.reshape(2, 3, 2, 3).transpose(0, 2, 1, 3).reshape(4, 3, 3), -np.eye(3)[None]])
+    dense, blocks = _two_node_matrix()
+    blocks = np.concatenate([blocks, -np.eye(3)[None]])
     pieces, starts, columns, first = (
         np.array(one, dtype=np.int32) for one in ([0, 2, 3], [0, 2, 4, 5], [0, 1, 0, 1, 2], [0, 0, 2])
     )
     offsets, wanted, factors = np.array([0, 9, 27]), np.ones(2, dtype=np.int32), np.zeros(36)
-    pattern = [one.ctypes.data for one in (pieces, starts, columns, first, offsets)]
-    failed = loaded.envelope_factorise(2, *pattern, *(one.ctypes.data for one in (blocks, wanted, factors)))
+    pattern = pieces, starts, columns, first, offsets
+    failed = _call(loaded.envelope_factorise, 2, *pattern, blocks, wanted, factors)
     answer = np.arange(1.0, 7.0)
-    loaded.envelope_solve(2, *pattern[3:], factors.ctypes.data, answer.ctypes.data)
+    _call(loaded.envelope_solve, 2, first, offsets, factors, answer)
     return bool(failed == 1 and wanted[1]) and _is_close(answer, np.linalg.solve(dense, np.arange(1.0, 7.0)))
 
 
@@ -378,7 +324,7 @@ def _check_pieces(loaded: KernelLibrary) -> bool:
     structure = PiecesStructure(0, 0.5, 0.0, *(of[name].ctypes.data for name in PIECE_POINTERS))
     task, slope, slopes = np.ones(1, dtype=np.int32), np.full(1, np.nan), []
     for _ in range(2):
-        loaded.piece_steps(1, ctypes.addressof(structure), task.ctypes.data, slope.ctypes.data)
+        _call(loaded.piece_steps, 1, structure, task, slope)
         slopes.append(slope[0])
         task[0] += 1
     # 6 N pull a mass of 1 kg/s, and the spring adds 6 N/m times 0.5 s.
@@ -387,27 +333,16 @@ def _check_pieces(loaded: KernelLibrary) -> bool:
 
 def _check_blocks(loaded: KernelLibrary) -> bool:
     """Return whether two nodes are solved, which an incomplete factorisation does completely."""
-    dense = np.diag([4.0, 4.0, 4.0, 2.0, 2.0, 2.0]) + 0.5
-    blocks = np.ascontiguousarray(dense.reshape(2, 3, 2, 3).transpose(0, 2, 1, 3)).reshape(4, 3, 3)
-    pattern = [np.array(one, dtype=np.int32) for one in ([0, 2, 4], [0, 1, 0, 1], [0, 3], [0, 2, 1, 3])]
-    marks, matrix, factors = (
-        np.full(2, -1, dtype=np.int32),
-        *(np.full((4, 3, 4), np.nan, dtype=np.float32) for _ in range(2)),
-    )
-    shift = np.zeros(1, dtype=np.float32)
-    starts, columns, diagonal, mirror = (one.ctypes.data for one in pattern)
-    stored = matrix.ctypes.data, factors.ctypes.data
-    rows = starts, columns, diagonal
-    work = marks.ctypes.data, *stored, shift.ctypes.data
-    size = loaded.block_factorise(2, *rows, mirror, blocks.ctypes.data, *work)
+    dense, blocks = _two_node_matrix()
+    *rows, mirror = (np.array(one, dtype=np.int32) for one in ([0, 2, 4], [0, 1, 0, 1], [0, 3], [0, 2, 1, 3]))
+    marks, shift = np.full(2, -1, dtype=np.int32), np.zeros(1, dtype=np.float32)
+    matrix, factors = np.full((2, 4, 3, 4), np.nan, dtype=np.float32)
+    size = _call(loaded.block_factorise, 2, *rows, mirror, blocks, marks, matrix, factors, shift)
     right, found, again, norm = np.arange(1.0, 7.0), np.full(6, np.nan), np.full(6, np.nan), np.full(1, np.nan)
     vectors, none = np.full((8, 4), np.nan, dtype=np.float32), np.zeros(2, dtype=np.int32)
-    loaded.block_solve(2, *rows, stored[1], size, right.ctypes.data, vectors.ctypes.data, found.ctypes.data)
-    low = (none.ctypes.data, none.ctypes.data, none.ctypes.data)
-    loaded.block_cg(
-        2, *rows, *stored, size, 0, 1, *low, right.ctypes.data, 1e-5, 10, vectors.ctypes.data, none.ctypes.data,
-        norm.ctypes.data, again.ctypes.data,
-    )  # fmt: skip
+    _call(loaded.block_solve, 2, *rows, factors, size, right, vectors, found)
+    low, work = (size, 0, 1, none, none, none), (vectors, none, norm)
+    _call(loaded.block_cg, 2, *rows, matrix, factors, *low, right, 1e-5, 10, *work, again)
     expected = np.linalg.solve(dense, right)
     return all(np.allclose(one, expected, rtol=_SINGLE_TOLERANCE, atol=_SINGLE_TOLERANCE) for one in (found, again))
 
@@ -415,18 +350,15 @@ def _check_blocks(loaded: KernelLibrary) -> bool:
 def _check_contacts(loaded: KernelLibrary) -> bool:
     """Return whether energy, forces and Hessian of a node pressed onto a floor, and dragged along it, are right."""
     starts, nodes = np.array([0, 1], dtype=np.int32), np.zeros(1, dtype=np.int32)
-    one, none, up = np.ones(1), np.zeros(3), np.array([0.0, 0.0, 1.0])
+    rows, none, up = (starts, nodes, np.ones(1)), np.zeros(3), np.array([0.0, 0.0, 1.0])
     stiffness, limit, x = np.array([8.0]), np.array([2.0]), np.array([0.5, 0.0, -0.25])
     distance, target = np.array([4.0]), np.zeros(1)
     gap, force, slip, offset = np.full(1, np.nan), np.full(1, np.nan), np.full(3, np.nan), np.full(3, np.nan)
     states, gradient, blocks = np.full(1, -1, dtype=np.int64), np.zeros(3), np.zeros((1, 3, 3))
-    rows = starts.ctypes.data, nodes.ctypes.data, one.ctypes.data
-    given = [array.ctypes.data for array in (none, up, distance, target, stiffness, none, limit, x)]
-    found = [array.ctypes.data for array in (gap, force, slip, offset, states, gradient)]
-    energy = loaded.contacts(1, *rows, *given, *found)
-    hessian = [array.ctypes.data for array in (up, stiffness, limit, slip, states)]
-    pattern = [array.ctypes.data for array in (nodes, starts, nodes, blocks)]
-    missing = loaded.contact_blocks(1, *rows, *hessian, 0.5, *pattern)
+    given, found = (none, up, distance, target, stiffness, none, limit, x), (gap, force, slip, offset, states, gradient)
+    energy = _call(loaded.contacts, 1, *rows, *given, *found)
+    hessian, pattern = (up, stiffness, limit, slip, states), (nodes, starts, nodes)
+    missing = _call(loaded.contact_blocks, 1, *rows, *hessian, 0.5, *pattern, blocks)
     # It slides: 8 / 2 * 0.25^2 + 2 (0.5 - 2 / 16), and turns across the slip with 2 N / 0.5 m.
     is_pressed = _is_close(energy, 0.25 + 0.75) and _is_close(gradient, np.array([2.0, 0.0, -2.0]))
     is_stiff = missing == 0 and _is_close(blocks[0], np.diag([0.0, 2.0, 4.0]))

@@ -14,29 +14,6 @@
 #define SWEEPS 20
 #define NEGLIGIBLE 1e-32
 
-static inline void subtract(const double *a, const double *b, double *found)
-{
-    for (int k = 0; k < 3; k++) found[k] = a[k] - b[k];
-}
-
-static inline void cross(const double *a, const double *b, double *found)
-{
-    found[0] = a[1] * b[2] - a[2] * b[1];
-    found[1] = a[2] * b[0] - a[0] * b[2];
-    found[2] = a[0] * b[1] - a[1] * b[0];
-}
-
-static inline double dot(const double *a, const double *b)
-{
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
-/* Written so that NaN remains. */
-static inline double at_least(double value, double least)
-{
-    return value < least ? least : value;
-}
-
 /* ---- Springs ---- */
 
 /* Return the energy in J of m springs, and add its gradient to gradient (n, 3) N.

@@ -16,25 +16,6 @@
 /* Number of diagonal shifts that are tried. */
 #define SHIFTS 12
 
-/* ---- Vectors ---- */
-
-static inline void subtract(const double *a, const double *b, double *found)
-{
-    for (int k = 0; k < 3; k++) found[k] = a[k] - b[k];
-}
-
-static inline void cross(const double *a, const double *b, double *found)
-{
-    found[0] = a[1] * b[2] - a[2] * b[1];
-    found[1] = a[2] * b[0] - a[0] * b[2];
-    found[2] = a[0] * b[1] - a[1] * b[0];
-}
-
-static inline double dot(const double *a, const double *b)
-{
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
 /* ---- Membrane ---- */
 
 /* Polar decomposition F = R S of a triangle: the columns of F and R, tr S, tr S^2 and S^-1. */
@@ -53,9 +34,7 @@ WIDE static inline struct polar decompose(const int32_t *corners, const double *
         for (int k = 0; k < 3; k++) found.f[c][k] = shape[2 + c] * first[k] + shape[4 + c] * second[k];
     const double aa = dot(found.f[0], found.f[0]), ab = dot(found.f[0], found.f[1]), bb = dot(found.f[1], found.f[1]);
     cross(found.f[0], found.f[1], normal);
-    double area = __builtin_sqrt(dot(normal, normal));
-    /* Written so that NaN remains. */
-    area = area < MIN_AREA ? MIN_AREA : area;
+    const double area = at_least(__builtin_sqrt(dot(normal, normal)), MIN_AREA);
     found.squares = aa + bb;
     found.trace = __builtin_sqrt(found.squares + 2.0 * area);
     const double scale = 1.0 / (found.trace * area);
@@ -78,7 +57,7 @@ WIDE static inline struct yarn stretched(const double *f, double modulus)
 {
     const double stretch = __builtin_sqrt(dot(f, f)), strain = stretch - 1.0;
     const double added = (STIFFENING_RATIO - 1.0) * modulus, beyond = strain - STIFFENING_STRAIN;
-    struct yarn found = {stretch < MIN_STRETCH ? MIN_STRETCH : stretch, 0.5 * modulus * strain * strain, modulus,
+    struct yarn found = {at_least(stretch, MIN_STRETCH), 0.5 * modulus * strain * strain, modulus,
                          modulus * strain};
     if (beyond > 0.0) {
         found.energy += 0.5 * added * beyond * beyond;
@@ -141,13 +120,12 @@ WIDE SHOWN void dampsim_membrane_blocks(int64_t m, const int32_t *restrict corne
         const struct polar it = decompose(corners + 3 * e, s, positions);
         const double k = lambda * (it.trace - 2.0) - 2.0 * mu;
         double rotation = 2.0 * mu + 2.0 * k / it.trace;
-        rotation = 0.5 * (rotation < 0.0 ? 0.0 : rotation) - mu;
+        rotation = 0.5 * at_least(rotation, 0.0) - mu;
         /* The positive part of the matrix of motions out of the plane. */
         double a = 2.0 * mu + k * it.inverse[0], b = k * it.inverse[1], c = 2.0 * mu + k * it.inverse[2];
         const double middle = 0.5 * (a + c), half = 0.5 * (a - c), radius = __builtin_sqrt(half * half + b * b);
-        const double high = middle + radius < 0.0 ? 0.0 : middle + radius;
-        const double low = middle - radius < 0.0 ? 0.0 : middle - radius;
-        const double mean = 0.5 * (high + low), part = 0.5 * (high - low) / (radius < 1e-300 ? 1e-300 : radius);
+        const double high = at_least(middle + radius, 0.0), low = at_least(middle - radius, 0.0);
+        const double mean = 0.5 * (high + low), part = 0.5 * (high - low) / at_least(radius, 1e-300);
         a = mean + part * half;
         b = part * b;
         c = mean - part * half;
@@ -158,7 +136,7 @@ WIDE SHOWN void dampsim_membrane_blocks(int64_t m, const int32_t *restrict corne
         if (yarn > 0.0)
             for (int c = 0; c < 2; c++) {
                 const struct yarn one = stretched(it.f[c], yarn);
-                spread[c] = one.across < 0.0 ? 0.0 : one.across;
+                spread[c] = at_least(one.across, 0.0);
                 tensile[c] = (one.modulus - spread[c]) / (one.stretch * one.stretch);
             }
         for (int i = 0; i < 3; i++)
@@ -208,10 +186,8 @@ WIDE static inline double hinge(const int32_t *nodes, const double *positions, d
     cross(e, left, first);
     cross(right, e, second);
     cross(first, second, out);
-    double length = __builtin_sqrt(dot(e, e)), one = dot(first, first), other = dot(second, second);
-    length = length < TINY ? TINY : length;
-    one = one < TINY ? TINY : one;
-    other = other < TINY ? TINY : other;
+    const double length = at_least(__builtin_sqrt(dot(e, e)), TINY);
+    const double one = at_least(dot(first, first), TINY), other = at_least(dot(second, second), TINY);
     const double here = dot(left, e) / (length * length), there = dot(right, e) / (length * length);
     for (int k = 0; k < 3; k++) {
         const double a = -length * first[k] / one, b = -length * second[k] / other;

@@ -50,6 +50,6 @@ class CompiledTetrahedra:
         require_shape(positions, (self._nodes, 3), "positions")
         x, gradient = np.ascontiguousarray(positions, dtype=float), np.zeros((self._nodes, 3))
         value = self._function(
-            self._count, self._corners, self._inverse, self._weights, x.ctypes.data, self._model, gradient.ctypes.data
+            self._count, self._corners, self._inverse, self._weights, self._model, x.ctypes.data, gradient.ctypes.data
         )
         return float(value), gradient
