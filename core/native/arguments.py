@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.arrays import Array
+
 # Largest number of rows that the kernel's 32-bit indices can address.
 _MAX_ROW_COUNT = 2**31 - 1
 
@@ -29,6 +31,22 @@ def require_indices(indices: NDArray[Any], shape: tuple[int, ...], count: int, n
         raise ValueError(f"{name} have shape {indices.shape} and type {indices.dtype}; expected integers {shape}")
     if indices.size and not 0 <= indices.min() <= indices.max() < count:
         raise ValueError(f"{name} refer to a row beyond the {count} given")
+
+
+def require_rows(starts: NDArray[np.integer[Any]], count: int, name: str, least: int = 0) -> None:
+    """Raise ValueError unless starts (n + 1,) divide a number of things into rows of at least `least` things each."""
+    if not len(starts) or starts[0] != 0 or starts[-1] != count or (np.diff(starts) < least).any():
+        raise ValueError(f"the rows do not divide {count} {name}")
+
+
+def doubles(array: NDArray[Any]) -> Array:
+    """Return an array as contiguous numbers in double precision."""
+    return np.ascontiguousarray(array, dtype=float)
+
+
+def integers(array: NDArray[Any]) -> NDArray[np.int32]:
+    """Return an array as contiguous 32-bit integers."""
+    return np.ascontiguousarray(array, dtype=np.int32)
 
 
 def pointers(*arrays: NDArray[np.generic]) -> list[int]:

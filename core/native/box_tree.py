@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.arrays import Array, Index, Mask
-from .arguments import pointers, require_indices, require_row_count, require_shape
+from .arguments import doubles, integers, pointers, require_indices, require_row_count, require_shape
 from .library import SORT_ROOM, KernelLibrary
 
 # Largest number of boxes in a leaf, of results per query for which memory is reserved first, and of results with which
@@ -44,9 +44,9 @@ class _PairRules(ctypes.Structure):
     """The struct pair_rules of boxes.c."""
 
     _fields_: ClassVar[list[tuple[str, type]]] = [
-        *((f"pointer_{k}", ctypes.c_void_p) for k in range(16)),
+        ("pointers", ctypes.c_void_p * 16),
         ("degree", ctypes.c_int64),
-        *((f"limit_{k}", ctypes.c_double) for k in range(4)),
+        ("limits", ctypes.c_double * 4),
     ]
 
 
@@ -64,7 +64,7 @@ class BoxTree:
         while leaves * _LEAF_SIZE < count:
             leaves *= 2
         self._library, self.count = library, count
-        self._nodes, own = np.empty((2 * leaves - 1, 6)), np.ascontiguousarray(boxes, dtype=float)
+        self._nodes, own = np.empty((2 * leaves - 1, 6)), doubles(boxes)
         self._buffers = np.empty(count, dtype=np.int32), self._nodes, own
         order, nodes, low_and_high = pointers(*self._buffers)
         keys = np.empty(2 * count + SORT_ROOM, dtype=np.uint64)
@@ -84,17 +84,17 @@ class BoxTree:
         labels: (m, 2) of asked edges and (n, 3) of triangles, small numbers; pairs with a common one are left out.
         """
         require_shape(asked, (len(asked), 6), "asked boxes")
-        given = [np.ascontiguousarray(asked, dtype=float)]
+        given = [doubles(asked)]
         if spheres is not None:
             require_shape(spheres[0], (self.count, 7), "spheres")
             require_shape(spheres[1], (len(asked), 7), "asked spheres")
-            given += [np.ascontiguousarray(one, dtype=float) for one in spheres]
+            given += map(doubles, spheres)
         places = [*pointers(*given), *(() if spheres is not None else (None, None))]
         known: list[NDArray[np.int32]] = []
         if labels is not None:
             require_shape(labels[0], (len(asked), 2), "labels of edges")
             require_shape(labels[1], (self.count, 3), "labels of triangles")
-            known = [np.ascontiguousarray(one, dtype=np.int32) for one in (labels[1], labels[0])]
+            known = list(map(integers, (labels[1], labels[0])))
         places += [*pointers(*known), *(() if known else (None, None))]
         return _pairs(lambda *room: self._library.tree_overlaps(*self._tree, len(asked), *places, *room), len(asked))
 
@@ -167,9 +167,9 @@ class TriangleTree(BoxTree):
         require_shape(points, (count, 3), "points")
         require_shape(reach, (count,), "reaches")
         require_shape(slack, (count,), "tolerances")
-        return [np.ascontiguousarray(one, dtype=float) for one in (points, reach, slack)]
+        return list(map(doubles, (points, reach, slack)))
 
-    def _rules_structure(self, rules: RuleArrays, count: int) -> tuple[_PairRules, list[NDArray[np.generic]]]:
+    def _rules_structure(self, rules: RuleArrays, count: int) -> tuple[_PairRules, list[NDArray[np.generic] | None]]:
         """Return the rules for the kernel, and the arrays to keep alive, after checking them."""
         t, real = self.count, np.float64
         can_move, rest = rules.can_move or (None, None), rules.rest or (None, None, None)
@@ -177,8 +177,6 @@ class TriangleTree(BoxTree):
         opposing, facing = rules.opposing or (None, None), rules.facing or (None, None, None, None)
         if seam[0] is not None and rest[0] is None:
             raise ValueError("a seam needs distances at rest")
-        if rules.vertices is not None:
-            require_shape(rules.vertices, (count,), "own vertices")
         degree = 0
         if facing[1] is not None and facing[2] is not None:
             if facing[1].ndim != 2:
@@ -190,7 +188,7 @@ class TriangleTree(BoxTree):
         if opposing[1] is not None and facing[3] is not None and opposing[1] is not facing[3]:
             raise ValueError("both rules for normals need the same normals")
         arrays = [
-            (rules.vertices, np.int32, None),
+            (rules.vertices, np.int32, (count,)),
             (can_move[0], np.uint8, (count,)),
             (can_move[1], np.uint8, (t,)),
             (rest[0], real, (count, 3)),
@@ -207,19 +205,12 @@ class TriangleTree(BoxTree):
             (facing[1], np.int32, None),
             (facing[2], real, None),
         ]
-        kept, structure = [], _PairRules()
-        for k, (array, dtype, shape) in enumerate(arrays):
-            if array is None:
-                continue
-            one: NDArray[np.generic] = np.ascontiguousarray(array, dtype=dtype)
-            if shape is not None:
+        kept = [None if array is None else np.ascontiguousarray(array, dtype=dtype) for array, dtype, _ in arrays]
+        for one, (_, _, shape) in zip(kept, arrays, strict=True):
+            if one is not None and shape is not None:
                 require_shape(one, shape, "arrays of rules")
-            kept.append(one)
-            setattr(structure, f"pointer_{k}", one.ctypes.data)
-        structure.degree = degree
-        for k, limit in enumerate(rules.limits):
-            setattr(structure, f"limit_{k}", limit)
-        return structure, kept
+        addresses = tuple(None if one is None else one.ctypes.data for one in kept)
+        return _PairRules(addresses, degree, rules.limits), kept
 
 
 class SweptTree(BoxTree):
@@ -247,7 +238,7 @@ class SweptTree(BoxTree):
         require_row_count(count, "points")
         for points in (start, end):
             require_shape(points, (count, 3), "points")
-        given = [np.ascontiguousarray(one, dtype=float) for one in (start, end)]
+        given = list(map(doubles, (start, end)))
         low, high = self._nodes[0].reshape(2, 3)
         # Also allow for rounding far from the origin.
         slack = tolerance * float(np.linalg.norm(high - low)) + 1e-12 * float(np.abs([low, high]).max())
@@ -273,8 +264,8 @@ def _swept_boxes(
     for one in vertices:
         require_shape(one, (len(vertices[0]), 3), "vertices")
     require_indices(triangles, (count, 3), len(vertices[0]), "triangles")
-    corners = np.ascontiguousarray(triangles, dtype=np.int32)
-    kept = [np.ascontiguousarray(one, dtype=float) for one in vertices]
+    corners = integers(triangles)
+    kept = list(map(doubles, vertices))
     shift, boxes = np.empty(3), np.empty((count, 6))
     library.swept_boxes(count, *pointers(corners, kept[0], kept[-1], shift, boxes))
     return corners, kept, boxes, shift
@@ -339,7 +330,7 @@ def _checked_edges(points: Array, edges: Index) -> tuple[NDArray[np.int32], Arra
     require_shape(points, (len(points), 3), "points")
     require_row_count(len(edges), "edges")
     require_indices(edges, (len(edges), 2), len(points), "edges")
-    return np.ascontiguousarray(edges, dtype=np.int32), np.ascontiguousarray(points, dtype=float)
+    return integers(edges), doubles(points)
 
 
 def _pairs(search: Callable[..., int], count: int) -> tuple[Index, Index]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index
-from .arguments import pointers, require_indices, require_row_count, require_shape
+from .arguments import doubles, integers, pointers, require_indices, require_row_count, require_rows, require_shape
 from .library import KernelLibrary
 
 
@@ -28,6 +29,17 @@ class ContactEvaluation:
     slip: Array
     offset: Array
     states: Index
+
+
+def require_contacts(weights: csr_matrix, vectors: Sequence[Array], scalars: Sequence[Array]) -> None:
+    """Raise ValueError unless the weights (k, n), vectors (k, 3) each and scalars (k,) each of contacts match."""
+    count, nodes = weights.shape
+    require_indices(weights.indices, (len(weights.data),), nodes, "nodes of contacts")
+    require_rows(weights.indptr, len(weights.data), "weights")
+    for one in vectors:
+        require_shape(one, (count, 3), "vectors of contacts")
+    for one in scalars:
+        require_shape(one, (count,), "scalars of contacts")
 
 
 class CompiledContacts:
@@ -50,35 +62,20 @@ class CompiledContacts:
         count, nodes = weights.shape
         require_row_count(count, "contacts")
         require_row_count(nodes, "nodes")
-        require_indices(weights.indices, (len(weights.data),), nodes, "nodes of contacts")
-        if weights.indptr[0] != 0 or weights.indptr[-1] != len(weights.data) or (np.diff(weights.indptr) < 0).any():
-            raise ValueError(f"the rows do not divide {len(weights.data)} weights")
-        for one in vectors:
-            require_shape(one, (count, 3), "vectors of contacts")
-        for one in scalars:
-            require_shape(one, (count,), "scalars of contacts")
+        require_contacts(weights, vectors, scalars)
         self._library, self._count, self._nodes = library, count, nodes
-        base, normal, anchor = (np.ascontiguousarray(one, dtype=float) for one in vectors)
-        distance, target, stiffness = (np.ascontiguousarray(one, dtype=float) for one in scalars)
-        self._buffers = (
-            np.ascontiguousarray(weights.indptr, dtype=np.int32),
-            np.ascontiguousarray(weights.indices, dtype=np.int32),
-            np.ascontiguousarray(weights.data, dtype=float),
-            base,
-            normal,
-            distance,
-            target,
-            stiffness,
-            anchor,
-        )
+        rows = integers(weights.indptr), integers(weights.indices), doubles(weights.data)
+        base, normal, anchor = map(doubles, vectors)
+        distance, target, stiffness = map(doubles, scalars)
+        self._buffers = *rows, base, normal, distance, target, stiffness, anchor
         self._pointers = pointers(*self._buffers)
-        self._hessian_pointers = pointers(*self._buffers[:3], normal, stiffness)
+        self._hessian_pointers = pointers(*rows, normal, stiffness)
 
     def evaluate(self, limits: Array, positions: Array) -> ContactEvaluation:
         """Return the potential at positions (n, 3) m. limits: (k,) N, of friction."""
         require_shape(limits, (self._count,), "limits of friction")
         require_shape(positions, (self._nodes, 3), "positions")
-        given = np.ascontiguousarray(limits, dtype=float), np.ascontiguousarray(positions, dtype=float)
+        given = doubles(limits), doubles(positions)
         gap, force = np.empty((2, self._count))
         slip, offset = np.empty((2, self._count, 3))
         states, gradient = np.empty(self._count, dtype=np.int64), np.zeros((self._nodes, 3))
@@ -109,14 +106,10 @@ class CompiledContacts:
         if slots.dtype != np.int32 or starts.dtype != np.int32 or columns.dtype != np.int32:
             raise ValueError("the pattern is not made of 32-bit integers")
         require_indices(slots + 1, (self._nodes,), len(starts), "rows of nodes")
-        if not len(starts) or starts[0] != 0 or starts[-1] != len(columns) or (np.diff(starts) < 0).any():
-            raise ValueError(f"the rows do not divide {len(columns)} blocks")
+        require_rows(starts, len(columns), "blocks")
         if blocks.shape != (len(columns), 3, 3) or blocks.dtype != np.float64 or not blocks.flags.c_contiguous:
             raise ValueError("the blocks are not a contiguous array (b, 3, 3) of doubles")
-        given = [np.ascontiguousarray(one) for one in (slots, starts, columns)]
-        of = np.ascontiguousarray(limits, dtype=float), at.slip, at.states
-        return int(
-            self._library.contact_blocks(
-                self._count, *self._hessian_pointers, *pointers(*of), factor, *pointers(*given, blocks)
-            )
-        )
+        # The arrays must live on while the kernel uses their addresses.
+        of, matrix = (doubles(limits), at.slip, at.states), (*map(integers, pattern), blocks)
+        given = *self._hessian_pointers, *pointers(*of), factor, *pointers(*matrix)
+        return int(self._library.contact_blocks(self._count, *given))

@@ -56,20 +56,10 @@ class CompiledFronts:
         right_side, answer = np.ascontiguousarray(right, dtype=np.float32), np.empty(self._row_count, dtype=np.float32)
         if right_side.shape != answer.shape:
             raise ValueError(f"the right-hand side has shape {right_side.shape}; expected {self._row_count} rows")
-        # Allocate a workspace per call, because several threads may solve at once.
-        solution, front_workspace = (
-            np.empty(self._row_count, dtype=np.float32),
-            np.empty(self._workspace_size, dtype=np.float32),
-        )
-        self._function(
-            self._row_count,
-            self._front_count,
-            *self._pointers,
-            right_side.ctypes.data,
-            answer.ctypes.data,
-            solution.ctypes.data,
-            front_workspace.ctypes.data,
-        )
+        # Allocate workspaces per call, because several threads may solve at once.
+        solution, front_workspace = np.empty_like(answer), np.empty(self._workspace_size, dtype=np.float32)
+        given = pointers(right_side, answer, solution, front_workspace)
+        self._function(self._row_count, self._front_count, *self._pointers, *given)
         return answer
 
 

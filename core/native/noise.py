@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.arrays import Array
-from .arguments import require_shape
+from .arguments import doubles, pointers, require_shape
 from .library import KernelLibrary
 
 _WORD = 0xFFFFFFFFFFFFFFFF
@@ -17,8 +17,8 @@ def compiled_noise(library: KernelLibrary, points: Array, octaves: int, seed: in
     The points are in units of the largest eddies.  Raises ValueError if they have another shape.
     """
     require_shape(points, (len(points), 3), "points")
-    places = np.ascontiguousarray(points, dtype=float)
+    places = doubles(points)
     found = np.empty_like(places)
     divisor = 2.0 - 0.5 ** (octaves - 1)
-    library.noise(len(places), octaves, seed & _WORD, divisor, places.ctypes.data, found.ctypes.data)
+    library.noise(len(places), octaves, seed & _WORD, divisor, *pointers(places, found))
     return found

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index
-from .arguments import pointers, require_indices, require_row_count, require_shape
+from .arguments import doubles, integers, pointers, require_indices, require_row_count, require_shape
+from .contacts import require_contacts
 from .library import PIECE_POINTERS, KernelLibrary, PiecesStructure
 from .ropes import EnvelopeFactors
 from .sheets import Places
@@ -131,15 +132,15 @@ class CompiledPieces:
         before, direction = np.zeros((2, row_count, 3))
         real = [*springs.numbers, *rods.numbers, contacts.weights.data, *contacts.vectors, *contacts.scalars]
         arrays: dict[str, NDArray[Any]] = {
-            "base": _doubles(base), "nodes": _indices(rows.nodes), "slots": _indices(rows.slots),
-            "inertia": _doubles(rows.inertia), "predicted": _doubles(rows.predicted), "load": _doubles(rows.load),
-            "start": _doubles(rows.start),
-            "spring_starts": _indices(springs.starts), "edges": _indices(springs.nodes),
-            "spring_places": _indices(springs.places),
-            "rod_starts": _indices(rods.starts), "rods": _indices(rods.nodes), "rod_places": _indices(rods.places),
-            "contact_starts": _indices(contacts.starts), "weight_starts": _indices(contacts.weights.indptr),
-            "weight_nodes": _indices(contacts.weights.indices), "friction": _doubles(contacts.friction),
-            **dict(zip(_REAL_NAMES, map(_doubles, real), strict=True)),
+            "base": doubles(base), "nodes": integers(rows.nodes), "slots": integers(rows.slots),
+            "inertia": doubles(rows.inertia), "predicted": doubles(rows.predicted), "load": doubles(rows.load),
+            "start": doubles(rows.start),
+            "spring_starts": integers(springs.starts), "edges": integers(springs.nodes),
+            "spring_places": integers(springs.places),
+            "rod_starts": integers(rods.starts), "rods": integers(rods.nodes), "rod_places": integers(rods.places),
+            "contact_starts": integers(contacts.starts), "weight_starts": integers(contacts.weights.indptr),
+            "weight_nodes": integers(contacts.weights.indices), "friction": doubles(contacts.friction),
+            **dict(zip(_REAL_NAMES, map(doubles, real), strict=True)),
             "limit": limits, "lagged": self.lagged_forces, "force": forces, "gap": gap, "slip": slip, "offset": offset,
             "states": np.zeros(contact_count, dtype=np.int64), "v": self.velocities, "before": before,
             "positions": np.array(positions, dtype=float, order="C"), "pulls": np.zeros((node_count, 3)),
@@ -180,14 +181,8 @@ class CompiledPieces:
         weights, count = contacts.weights, len(contacts.friction)
         if weights.shape != (count, node_count):
             raise ValueError(f"weights have shape {weights.shape}; expected ({count}, {node_count})")
-        require_indices(weights.indices, (len(weights.data),), node_count, "nodes of contacts")
-        if weights.indptr[0] != 0 or weights.indptr[-1] != len(weights.data) or (np.diff(weights.indptr) < 0).any():
-            raise ValueError(f"the rows do not divide {len(weights.data)} weights")
+        require_contacts(weights, contacts.vectors, (*contacts.scalars, contacts.friction, contacts.forces))
         self._check_starts(contacts.starts, count, "contacts")
-        for one in contacts.vectors:
-            require_shape(one, (count, 3), "vectors of contacts")
-        for one in (*contacts.scalars, contacts.friction, contacts.forces):
-            require_shape(one, (count,), "scalars of contacts")
         return count
 
     def _check_starts(self, starts: Index, count: int, name: str) -> None:
@@ -200,11 +195,3 @@ _REAL_NAMES = (
     "lengths", "spring_weights", "rod_weights", "rest", "smoothing", "weights", "contact_base", "normal", "anchor",
     "distance", "target", "stiffness",
 )  # fmt: skip
-
-
-def _doubles(array: Array) -> Array:
-    return np.ascontiguousarray(array, dtype=float)
-
-
-def _indices(array: NDArray[Any]) -> Places:
-    return np.ascontiguousarray(array, dtype=np.int32)

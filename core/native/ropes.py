@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..base.arrays import Array, Index, Mask
-from .arguments import pointers, require_indices, require_row_count, require_shape
+from .arguments import doubles, integers, pointers, require_indices, require_row_count, require_rows, require_shape
 from .library import KernelLibrary
-from .sheets import KnownPlaces, Places
+from .sheets import CompiledElements, Places
 
 
-class CompiledSprings:
-    """Compiled equivalent of materials.springs.spring_energy(), with another summation order."""
+class _RopeElements(CompiledElements):
+    """Energy of springs (k = 2 nodes) or rods (k = 3)."""
+
+    def __init__(self, energy: Any, blocks: Any, elements: Index, size: int, name: str, **numbers: Array) -> None:
+        """Store elements (m, k) and their numbers (m,), after checking them.
+
+        energy, blocks: functions of the kernel.  size: k.  name: of the elements, for messages.
+        """
+        nodes = int(elements.max(initial=-1)) + 1
+        require_row_count(nodes, "nodes")
+        require_indices(elements, (len(elements), size), nodes, name)
+        for label, one in numbers.items():
+            require_shape(one, (len(elements),), label.replace("_", " "))
+        super().__init__(energy, nodes, elements, *numbers.values())
+        self._blocks = blocks
+
+    def add_blocks(self, positions: Array, factor: float, places: Places, blocks: Array, project: bool) -> None:
+        """Add the Hessian times a factor to blocks (b, 3, 3). places: (m, k, k), of pairs of nodes.
+
+        project: whether to set negative eigenvalues of each element to zero.
+        """
+        self._add_hessian(self._blocks, positions, (project, factor), places, blocks)
+
+    def _checked(self, positions: Array) -> Array:
+        if positions.ndim != 2 or len(positions) < self._nodes:
+            raise ValueError(f"positions have the shape {positions.shape} instead of at least ({self._nodes}, 3)")
+        require_shape(positions, (len(positions), 3), "positions")
+        return doubles(positions)
+
+
+class CompiledSprings(_RopeElements):
+    """Compiled equivalent of materials.springs.spring_energy()."""
 
     def __init__(self, library: KernelLibrary, edges: Index, lengths: Array, weights: Array) -> None:
         """Store the springs.
@@ -20,37 +52,12 @@ class CompiledSprings:
 
         Raises ValueError if the arrays do not match, because the kernel does not check bounds.
         """
-        self._nodes = int(edges.max(initial=-1)) + 1
-        require_row_count(self._nodes, "nodes")
-        require_indices(edges, (len(edges), 2), self._nodes, "edges")
-        require_shape(lengths, (len(edges),), "lengths")
-        require_shape(weights, (len(edges),), "weights")
-        self._library, self._count = library, len(edges)
-        self._buffers = (
-            np.ascontiguousarray(edges, dtype=np.int32),
-            np.ascontiguousarray(lengths, dtype=float),
-            np.ascontiguousarray(weights, dtype=float),
-        )
-        self._pointers, self._known_places = pointers(*self._buffers), KnownPlaces()
-
-    def value_gradient(self, positions: Array) -> tuple[float, Array]:
-        """Return the energy in J and its gradient (n, 3) in N at positions (n, 3) m."""
-        x = _checked_positions(positions, self._nodes)
-        gradient = np.zeros_like(x)
-        return float(self._library.springs(self._count, *self._pointers, *pointers(x, gradient))), gradient
-
-    def add_blocks(self, positions: Array, factor: float, places: Places, blocks: Array, project: bool) -> None:
-        """Add the Hessian times a factor to blocks (b, 3, 3). places: (m, 2, 2), of pairs of ends.
-
-        project: whether to leave out negative eigenvalues.
-        """
-        x = _checked_positions(positions, self._nodes)
-        self._known_places.require(places, (self._count, 2, 2), blocks)
-        self._library.spring_blocks(self._count, *self._pointers, project, factor, *pointers(x, places, blocks))
+        functions = library.springs, library.spring_blocks
+        super().__init__(*functions, edges, 2, "edges", lengths=lengths, weights=weights)
 
 
-class CompiledRods:
-    """Compiled equivalent of materials.rod_bending.RodBending, with another summation order."""
+class CompiledRods(_RopeElements):
+    """Compiled equivalent of materials.rod_bending.RodBending."""
 
     def __init__(self, library: KernelLibrary, elements: Index, weights: Array, rest: Array, smoothing: Array) -> None:
         """Store the rods.
@@ -59,32 +66,8 @@ class CompiledRods:
 
         Raises ValueError if the arrays do not match.
         """
-        self._nodes = int(elements.max(initial=-1)) + 1
-        require_row_count(self._nodes, "nodes")
-        require_indices(elements, (len(elements), 3), self._nodes, "elements")
-        for one, name in ((weights, "weights"), (rest, "rest angles"), (smoothing, "smoothing")):
-            require_shape(one, (len(elements),), name)
-        self._library, self._count = library, len(elements)
-        self._buffers = (
-            np.ascontiguousarray(elements, dtype=np.int32),
-            *(np.ascontiguousarray(one, dtype=float) for one in (weights, rest, smoothing)),
-        )
-        self._pointers, self._known_places = pointers(*self._buffers), KnownPlaces()
-
-    def value_gradient(self, positions: Array) -> tuple[float, Array]:
-        """Return the energy in J and its gradient (n, 3) in N at positions (n, 3) m."""
-        x = _checked_positions(positions, self._nodes)
-        gradient = np.zeros_like(x)
-        return float(self._library.rods(self._count, *self._pointers, *pointers(x, gradient))), gradient
-
-    def add_blocks(self, positions: Array, factor: float, places: Places, blocks: Array, project: bool) -> None:
-        """Add the Hessian times a factor to blocks (b, 3, 3). places: (m, 3, 3), of pairs of nodes.
-
-        project: whether to set negative eigenvalues of each element to zero.
-        """
-        x = _checked_positions(positions, self._nodes)
-        self._known_places.require(places, (self._count, 3, 3), blocks)
-        self._library.rod_blocks(self._count, *self._pointers, project, factor, *pointers(x, places, blocks))
+        numbers = {"weights": weights, "rest_angles": rest, "smoothing": smoothing}
+        super().__init__(library.rods, library.rod_blocks, elements, 3, "elements", **numbers)
 
 
 class EnvelopeFactors:
@@ -104,8 +87,7 @@ class EnvelopeFactors:
         count, stored = len(starts) - 1, len(columns)
         require_row_count(count, "nodes")
         require_indices(columns, (stored,), count, "columns of blocks")
-        if starts[0] != 0 or starts[-1] != stored or (np.diff(starts) < 1).any():
-            raise ValueError(f"the rows do not divide {stored} blocks")
+        require_rows(starts, stored, "blocks", 1)
         rows = np.arange(count)
         first = columns[starts[:-1]].astype(np.int64)
         if (first > rows).any():
@@ -118,11 +100,10 @@ class EnvelopeFactors:
         self.work = float((widths.astype(float) ** 2).sum()) * 3.0
         offsets = np.concatenate([[0], np.cumsum(3 * widths)])
         self._library, self._count, self._stored = library, count, stored
-        pattern = [np.ascontiguousarray(one, dtype=np.int32) for one in (starts, columns, first)]
         pieces = np.append(np.flatnonzero(begins), count).astype(np.int32)
         self._size = int(offsets[-1])
         self._factors: Array | None = None
-        self._buffers = pieces, *pattern, offsets[:-1].copy()
+        self._buffers = pieces, integers(starts), integers(columns), integers(first), offsets[:-1].copy()
         self._pointers = pointers(*self._buffers)
 
     @property
@@ -145,7 +126,7 @@ class EnvelopeFactors:
             self._factors = np.empty(self._size)
         asked = np.ones(self.piece_count, dtype=np.int32) if wanted is None else wanted.astype(np.int32)
         require_shape(asked, (self.piece_count,), "pieces")
-        values = np.ascontiguousarray(blocks, dtype=float)
+        values = doubles(blocks)
         self._library.envelope_factorise(self.piece_count, *self._pointers, *pointers(values, asked, self._factors))
         return asked.astype(bool)
 
@@ -157,10 +138,3 @@ class EnvelopeFactors:
         answer = np.array(right, dtype=float, order="C")
         self._library.envelope_solve(self._count, *self._pointers[3:], *pointers(self._factors, answer))
         return answer
-
-
-def _checked_positions(positions: Array, nodes: int) -> Array:
-    if positions.ndim != 2 or len(positions) < nodes:
-        raise ValueError(f"positions have the shape {positions.shape} instead of at least ({nodes}, 3)")
-    require_shape(positions, (len(positions), 3), "positions")
-    return np.ascontiguousarray(positions, dtype=float)

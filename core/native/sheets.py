@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index
-from .arguments import pointers, require_indices, require_row_count, require_shape
+from .arguments import doubles, integers, pointers, require_indices, require_row_count, require_rows, require_shape
 from .library import KernelLibrary
 
 Places = NDArray[np.int32]
@@ -43,8 +45,42 @@ def _require_places(places: Places, shape: tuple[int, ...], blocks: Array) -> No
     require_indices(places + 1, shape, len(blocks) + 1, "places of blocks")
 
 
-class CompiledMembrane:
-    """Compiled equivalent of materials.membrane.Corotational, with another summation order."""
+class CompiledElements:
+    """Energy of elements, compiled, with another summation order than in numpy."""
+
+    def __init__(self, energy: Any, nodes: int, elements: NDArray[Any], *numbers: Array) -> None:
+        """Store elements (m, k) and their numbers.
+
+        energy: function of the kernel.  nodes: n.
+        """
+        self._energy, self._nodes, self._count = energy, nodes, len(elements)
+        self._buffers = integers(elements), *map(doubles, numbers)
+        self._pointers, self._known_places = pointers(*self._buffers), KnownPlaces()
+
+    def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        """Return the energy in J and its gradient (n, 3) in N at positions (n, 3) m.
+
+        Raises ValueError if positions have another shape.
+        """
+        x = self._checked(positions)
+        gradient = np.zeros_like(x)
+        return float(self._energy(self._count, *self._pointers, *pointers(x, gradient))), gradient
+
+    def _add_hessian(
+        self, add: Any, positions: Array, options: tuple[float, ...], places: Places, blocks: Array
+    ) -> None:
+        """Add the Hessian to blocks (b, 3, 3) by a function of the kernel with options. places: (m, k, k)."""
+        x, nodes = self._checked(positions), self._buffers[0].shape[1]
+        self._known_places.require(places, (self._count, nodes, nodes), blocks)
+        add(self._count, *self._pointers, *options, *pointers(x, places, blocks))
+
+    def _checked(self, positions: Array) -> Array:
+        require_shape(positions, (self._nodes, 3), "positions")
+        return doubles(positions)
+
+
+class CompiledMembrane(CompiledElements):
+    """Compiled equivalent of materials.membrane.Corotational."""
 
     def __init__(self, library: KernelLibrary, nodes: int, triangles: Index, shape: Array, moduli: Array) -> None:
         """Store the triangles.
@@ -58,30 +94,15 @@ class CompiledMembrane:
         require_indices(triangles, (len(triangles), 3), nodes, "triangles")
         require_shape(shape, (len(triangles), 3, 2), "shape gradients")
         require_shape(moduli, (len(triangles), 3), "moduli")
-        self._library, self._nodes, self._count = library, nodes, len(triangles)
-        self._buffers = (
-            np.ascontiguousarray(triangles, dtype=np.int32),
-            np.ascontiguousarray(shape, dtype=float),
-            np.ascontiguousarray(moduli, dtype=float),
-        )
-        self._places, self._known_places = pointers(*self._buffers), KnownPlaces()
-
-    def value_gradient(self, positions: Array) -> tuple[float, Array]:
-        """Return the energy in J and its gradient (n, 3) in N at positions (n, 3) m."""
-        require_shape(positions, (self._nodes, 3), "positions")
-        x, gradient = np.ascontiguousarray(positions, dtype=float), np.zeros((self._nodes, 3))
-        value = self._library.membrane(self._count, *self._places, x.ctypes.data, gradient.ctypes.data)
-        return float(value), gradient
+        super().__init__(library.membrane, nodes, triangles, shape, moduli)
+        self._membrane_blocks = library.membrane_blocks
 
     def add_blocks(self, positions: Array, factor: float, places: Places, blocks: Array) -> None:
         """Add the projected Hessian times a factor to blocks (b, 3, 3); to the first of two transposed ones.
 
         places: (m, 3, 3), of pairs of corners.
         """
-        require_shape(positions, (self._nodes, 3), "positions")
-        self._known_places.require(places, (self._count, 3, 3), blocks)
-        x = np.ascontiguousarray(positions, dtype=float)
-        self._library.membrane_blocks(self._count, *self._places, factor, *pointers(x, places, blocks))
+        self._add_hessian(self._membrane_blocks, positions, (factor,), places, blocks)
 
 
 class CompiledShell:
@@ -105,13 +126,8 @@ class CompiledShell:
         if not 0.0 < fade < np.pi:
             raise ValueError(f"the angle {fade} is not between 0 and pi")
         self._library, self._nodes, self._count, self._fade = library, nodes, len(hinges), fade
-        self._buffers = (
-            np.ascontiguousarray(hinges, dtype=np.int32),
-            np.ascontiguousarray(rest, dtype=float),
-            np.ascontiguousarray(stiffness.indptr, dtype=np.int32),
-            np.ascontiguousarray(stiffness.indices, dtype=np.int32),
-            np.ascontiguousarray(stiffness.data, dtype=float),
-        )
+        starts, columns = integers(stiffness.indptr), integers(stiffness.indices)
+        self._buffers = integers(hinges), doubles(rest), starts, columns, doubles(stiffness.data)
         self._pointers = pointers(*self._buffers)
         self._slopes = np.empty((self._count, 4, 3)), np.empty(self._count), np.empty(self._count)
         self._pair_count = int((stiffness.indices >= np.arange(self._count).repeat(np.diff(stiffness.indptr))).sum())
@@ -135,10 +151,8 @@ class CompiledShell:
         """Return the energy in J and its gradient (n, 3) in N at positions (n, 3) m."""
         require_shape(positions, (self._nodes, 3), "positions")
         x, gradient = np.array(positions, dtype=float, order="C"), np.zeros((self._nodes, 3))
-        slopes = pointers(*self._slopes)
-        value = self._library.shell(
-            self._count, *self._pointers, self._fade, x.ctypes.data, *slopes, gradient.ctypes.data
-        )
+        results = pointers(x, *self._slopes, gradient)
+        value = self._library.shell(self._count, *self._pointers, self._fade, *results)
         self._evaluated_at = x
         return float(value), gradient
 
@@ -180,23 +194,21 @@ class BlockFactors:
         require_indices(columns, (stored,), count, "columns of blocks")
         require_indices(mirror, (stored,), max(stored, 1), "transposed blocks")
         require_indices(diagonal, (count,), max(stored, 1), "diagonal blocks")
-        if starts[0] != 0 or starts[-1] != stored or (np.diff(starts) < 1).any():
-            raise ValueError(f"the rows do not divide {stored} blocks")
+        require_rows(starts, stored, "blocks", 1)
         if (columns[diagonal] != np.arange(count)).any() or (diagonal < starts[:-1]).any():
             raise ValueError("the diagonal blocks are not on the diagonal")
         self._library, self._count, self._stored = library, count, stored
-        pattern = [np.ascontiguousarray(one, dtype=np.int32) for one in (starts, columns, diagonal, mirror)]
+        pattern = map(integers, (starts, columns, diagonal, mirror))
         marks, shift = np.empty(count, dtype=np.int32), np.zeros(1, dtype=np.float32)
         stores = [np.empty((stored, 3, 4), dtype=np.float32) for _ in range(2)]
         self._buffers = *pattern, marks, shift, *stores
-        self._mirror, self._marks, self._shift, self._matrix, self._factors = pointers(*self._buffers[3:])
-        self._pattern = pointers(*pattern[:3])
+        *self._pattern, self._mirror, self._marks, self._shift, self._matrix, self._factors = pointers(*self._buffers)
         self._size, self.is_valid = 0.0, False
 
     def factorise(self, blocks: Array) -> bool:
         """Factorise a matrix (b, 3, 3), read from the first of two transposed blocks, and return is_valid."""
         require_shape(blocks, (self._stored, 3, 3), "blocks")
-        values = np.ascontiguousarray(blocks, dtype=float)
+        values = doubles(blocks)
         self._size = self._library.block_factorise(
             self._count, *self._pattern, self._mirror, values.ctypes.data, self._marks, self._matrix, self._factors,
             self._shift,
@@ -207,7 +219,7 @@ class BlockFactors:
     def solve(self, right: Array) -> Array:
         """Return the inverse of the factors times right (n, 3)."""
         require_shape(right, (self._count, 3), "right-hand sides")
-        given, found = np.ascontiguousarray(right, dtype=float), np.empty((self._count, 3))
+        given, found = doubles(right), np.empty((self._count, 3))
         workspace = np.empty((self._count, 4), dtype=np.float32)
         self._library.block_solve(
             self._count, *self._pattern, self._factors, self._size, *pointers(given, workspace, found)
@@ -230,12 +242,8 @@ class BlockFactors:
         require_shape(columns, (self._count, 3, k), "columns of the low-rank part")
         require_indices(region, (self._count,), max(regions, 1), "regions")
         k = k if regions else 0
-        given, found, norm = np.ascontiguousarray(right, dtype=float), np.empty((self._count, 3)), np.empty(1)
-        low = (
-            np.ascontiguousarray(columns, dtype=float),
-            np.ascontiguousarray(signs, dtype=float),
-            np.ascontiguousarray(region, dtype=np.int32),
-        )
+        given, found, norm = doubles(right), np.empty((self._count, 3)), np.empty(1)
+        low = doubles(columns), doubles(signs), integers(region)
         vectors, amplitudes = np.empty(((4 + k) * self._count, 4), dtype=np.float32), np.empty(max(regions * k, 1))
         steps = self._library.block_cg(
             self._count, *self._pattern, self._matrix, self._factors, self._size, k, regions, *pointers(*low),

@@ -7,10 +7,11 @@ import numpy as np
 from ..base.arrays import Array, Index
 from .arguments import require_indices, require_row_count, require_shape
 from .library import LANES, KernelLibrary
+from .sheets import CompiledElements
 
 
-class CompiledTetrahedra:
-    """Compiled equivalent of energies.tetrahedra.TetElasticity, with another summation order."""
+class CompiledTetrahedra(CompiledElements):
+    """Compiled equivalent of energies.tetrahedra.TetElasticity."""
 
     def __init__(
         self, library: KernelLibrary, nodes: int, tets: Index, shape: Array, weights: Array, model: tuple[float, ...]
@@ -28,28 +29,16 @@ class CompiledTetrahedra:
         require_shape(weights, (len(tets),), "weights of tetrahedra")
         coefficients = np.array(model, dtype=float)
         require_shape(coefficients, (4,), "coefficients of the model")
-        self._function, self._nodes = library.neo_hookean, nodes
         padding = -len(tets) % LANES
-        self._count = len(tets) + padding
         # The last batch is padded with copies of the last tetrahedron of zero weight.
         padded_tets = np.concatenate([tets, np.repeat(tets[-1:], padding, axis=0)])
         inverse = np.concatenate([shape[:, 1:], np.zeros((padding, 3, 3))])
-        self._buffers = (
-            np.ascontiguousarray(padded_tets.reshape(-1, LANES, 4).transpose(0, 2, 1), dtype=np.int32),
-            np.ascontiguousarray(inverse.reshape(-1, LANES, 3, 3).transpose(0, 2, 3, 1), dtype=float),
-            np.concatenate([weights, np.zeros(padding)], dtype=float),
+        super().__init__(
+            library.neo_hookean,
+            nodes,
+            padded_tets.reshape(-1, LANES, 4).transpose(0, 2, 1),
+            inverse.reshape(-1, LANES, 3, 3).transpose(0, 2, 3, 1),
+            np.concatenate([weights, np.zeros(padding)]),
             coefficients,
         )
-        self._corners, self._inverse, self._weights, self._model = (one.ctypes.data for one in self._buffers)
-
-    def value_gradient(self, positions: Array) -> tuple[float, Array]:
-        """Return the energy in J and its gradient (n, 3) in N at positions (n, 3) m.
-
-        Raises ValueError if positions have another shape.
-        """
-        require_shape(positions, (self._nodes, 3), "positions")
-        x, gradient = np.ascontiguousarray(positions, dtype=float), np.zeros((self._nodes, 3))
-        value = self._function(
-            self._count, self._corners, self._inverse, self._weights, self._model, x.ctypes.data, gradient.ctypes.data
-        )
-        return float(value), gradient
+        self._count = len(padded_tets)
