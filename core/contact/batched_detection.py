@@ -15,7 +15,7 @@ from ..geometry.collision.pair_rules import has_opposing_face
 from ..geometry.collision.proximity import Triangles, nearest_triangles_among, side_of_surface
 from .collision_state import CollisionState
 from .collision_surface import DirectedPair, SurfaceBatch
-from .collisions import MAX_START_DEPTH, SEARCH_FACTOR, TUNNELLING_DEPTH, Collisions, relative_motion
+from .collisions import MAX_START_DEPTH, SEARCH_FACTOR, TUNNELLING_DEPTH, Collisions, no_collisions, relative_motion
 from .contact_history import POINT, ContactHistory
 from .contact_model import ContactModel
 
@@ -64,7 +64,7 @@ class BatchedDetection:
         path = np.sqrt((displacement * displacement).sum(axis=1)) + bounds[1][b][point_pair]
         radius = SEARCH_FACTOR * distance[point_pair] + path
         if end_surface.is_degenerate.any():
-            return _no_collisions(), np.ones(len(pairs), dtype=bool)
+            return no_collisions(), np.ones(len(pairs), dtype=bool)
         start_surface = self._start_surface(key, batch)
         point, target, is_crowded = _candidates(end_surface, batch, end_points, radius)
         closed = np.array([model.surfaces[k].is_closed for k in a])[point_pair]
@@ -136,10 +136,7 @@ def _candidates(
     pair_count = len(batch.target_counts)
     first = np.cumsum(batch.target_counts) - batch.target_counts
     rows = np.ascontiguousarray(end_points.T)
-    low, high = (
-        end_surface.low.take(batch.target_triangles, axis=1),
-        end_surface.high.take(batch.target_triangles, axis=1),
-    )
+    low, high = (side.take(batch.target_triangles, axis=1) for side in (end_surface.low, end_surface.high))
     bottom = np.minimum.reduceat(low, first, axis=1)[:, batch.point_pair] - radius
     top = np.maximum.reduceat(high, first, axis=1)[:, batch.point_pair] + radius
     near_points = np.flatnonzero(((rows >= bottom) & (rows <= top)).all(axis=0))
@@ -176,10 +173,3 @@ def _mask_of(indices: Index, count: int) -> Mask:
     found = np.zeros(count, dtype=bool)
     found[indices] = True
     return found
-
-
-def _no_collisions() -> Collisions:
-    none = np.zeros(0, dtype=np.int64)
-    return Collisions(
-        none.reshape(0, 2), none.reshape(0, 4), np.zeros((0, 4)), np.zeros((0, 3)), none, POINT, np.zeros(0)
-    )

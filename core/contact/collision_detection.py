@@ -30,6 +30,7 @@ from .collisions import (
     TUNNELLING_DEPTH,
     Collisions,
     build_contacts,
+    no_collisions,
     pair_distance,
     relative_motion,
 )
@@ -87,13 +88,6 @@ _MAX_COSINE = 0.99
 
 _PointTriangles = tuple[Index, Index, Array, Array]
 # Points, their triangles, barycentric weights in these, and outward normals.
-
-
-def _no_collisions() -> Collisions:
-    none = np.zeros(0, dtype=np.int64)
-    return Collisions(
-        none.reshape(0, 2), none.reshape(0, 4), np.zeros((0, 4)), np.zeros((0, 3)), none, POINT, np.zeros(0)
-    )
 
 
 class CollisionDetection:
@@ -166,20 +160,23 @@ class CollisionDetection:
         is_plane = np.array([one.is_plane for one in self.model.surfaces])[b]
         return [self.model.colliding_pairs[k] for k in np.flatnonzero(is_near | is_plane)]
 
+    def _surface_at(self, place: int, points: Array) -> Triangles:
+        """Return a surface with all points at given positions (N, 3) m."""
+        surface = self.model.surfaces[place]
+        return Triangles(points[self.model.points_of(place)], surface.triangles, surface.topology)
+
     def _end_surface(self, place: int, points: Array) -> Triangles:
         """Return a surface at the step's end; those of colliders are cached."""
-        surface, part = self.model.surfaces[place], self.model.points_of(place)
-        if surface.is_collider:
-            if place not in self._collider_surfaces:
-                self._collider_surfaces[place] = Triangles(points[part], surface.triangles, surface.topology)
-            return self._collider_surfaces[place]
-        return Triangles(points[part], surface.triangles, surface.topology)
+        if not self.model.surfaces[place].is_collider:
+            return self._surface_at(place, points)
+        if place not in self._collider_surfaces:
+            self._collider_surfaces[place] = self._surface_at(place, points)
+        return self._collider_surfaces[place]
 
     def _start_surface(self, place: int) -> Triangles:
         """Return a surface at the step's start."""
         if place not in self._start_surfaces:
-            surface, part = self.model.surfaces[place], self.model.points_of(place)
-            self._start_surfaces[place] = Triangles(self.state.start[part], surface.triangles, surface.topology)
+            self._start_surfaces[place] = self._surface_at(place, self.state.start)
         return self._start_surfaces[place]
 
     def _swept_surface(self, place: int, end_surface: Triangles) -> SweptTriangles:
@@ -202,7 +199,7 @@ class CollisionDetection:
             if len(candidates) and len(second.triangles):
                 candidates = candidates[self._is_near_box(points[first_slice.start + candidates], a, b, points, bounds)]
             if not len(candidates) or not len(second.triangles):
-                return _no_collisions()
+                return no_collisions()
         end_points, start = points[first_slice][candidates], self.state.start[first_slice][candidates]
         path = np.linalg.norm(end_points - start - bounds[0][b], axis=1) + bounds[1][b]
         radius = SEARCH_FACTOR * distance + path
@@ -225,9 +222,7 @@ class CollisionDetection:
             )
             reach = SEARCH_FACTOR * distance + relative_motion(self.state, stencil, points, 1)
             is_kept &= (sign < 0.0) | (near.distance <= reach)
-        found: list[_PointTriangles] = [
-            (near.point[is_kept], near.triangle[is_kept], near.weights[is_kept], normal[is_kept])
-        ]
+        found: list[_PointTriangles] = []
         # Deep points must have tunnelled. Fast points may have passed through the whole surface.
         needs_ccd = near.point[is_deep]
         if second.is_closed:
@@ -236,16 +231,7 @@ class CollisionDetection:
             hits = self._swept_surface(b, end_surface).first_hits(start[needs_ccd], end_points[needs_ccd])
             if len(hits.point):
                 hit_points, hit_triangles = needs_ccd[hits.point], hits.triangle
-                unaffected = np.flatnonzero(~np.isin(near.point[is_kept], hit_points))
-                kept_points, kept_triangles, kept_weights, kept_normals = found[0]
-                found = [
-                    (
-                        kept_points[unaffected],
-                        kept_triangles[unaffected],
-                        kept_weights[unaffected],
-                        kept_normals[unaffected],
-                    )
-                ]
+                is_kept &= ~np.isin(near.point, hit_points)
                 side = hits.side
                 if not second.is_closed:
                     side = np.where(np.isin(candidates[hit_points], self._history.points_behind(a, b)), -side, side)
@@ -256,6 +242,7 @@ class CollisionDetection:
                 found.append(
                     (hit_points[is_allowed], hit_triangles[is_allowed], hits.weights[is_allowed], outward[is_allowed])
                 )
+        found.insert(0, (near.point[is_kept], near.triangle[is_kept], near.weights[is_kept], normal[is_kept]))
         exits = self._exits(a, b, candidates, end_points, end_surface, found)
         if exits is not None:
             found.append(exits)

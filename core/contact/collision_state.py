@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -62,19 +62,15 @@ class ContactInputs:
 
     def subinterval(self, index: int, count: int) -> ContactInputs:
         """Return the inputs of one of count equal parts of the step."""
-        colliders = tuple(
-            ColliderMotion(one.motion.subinterval(index, count), one.friction_scale, one.thickness)
-            for one in self.colliders
-        )
-        return replace(self, motion=self.motion.subinterval(index, count), colliders=colliders)
+        return self._with_motions(lambda motion: motion.subinterval(index, count))
 
     def at_end(self) -> ContactInputs:
         """Return the inputs with all motion stopped at its end."""
-        colliders = tuple(
-            ColliderMotion(KinematicMotion(one.motion.end, one.motion.end), one.friction_scale, one.thickness)
-            for one in self.colliders
-        )
-        return replace(self, motion=KinematicMotion(self.motion.end, self.motion.end), colliders=colliders)
+        return self._with_motions(lambda motion: KinematicMotion(motion.end, motion.end))
+
+    def _with_motions(self, change: Callable[[KinematicMotion], KinematicMotion]) -> ContactInputs:
+        colliders = tuple(replace(one, motion=change(one.motion)) for one in self.colliders)
+        return replace(self, motion=change(self.motion), colliders=colliders)
 
     @property
     def is_still(self) -> bool:
@@ -128,9 +124,8 @@ class CollisionState:
             if surface.is_collider:
                 collider_inputs = colliders[collider]
                 start[part], offset[part] = collider_inputs.motion.start, collider_inputs.motion.end
-                parameters.append(
-                    (collider_inputs.thickness, collider_inputs.friction_scale, collider_inputs.friction_scale, 0.0)
-                )
+                scale = collider_inputs.friction_scale
+                parameters.append((collider_inputs.thickness, scale, scale, 0.0))
             else:
                 body = inputs[surface.block]
                 assert body is not None
@@ -139,19 +134,13 @@ class CollisionState:
                     begin, end = surface.animation_operator @ begin, surface.animation_operator @ end
                 start[part], offset[part] = simulated[part] + pin_weight * begin, pin_weight * end
                 distance = body.contact_distance or surface.default_distance
-                parameters.append(
-                    (
-                        distance,
-                        body.friction,
-                        body.backward_friction,
-                        surface.young * float(stiffness_factors[surface.block]),
-                    )
-                )
-        distance, friction, backward, young = np.array(parameters).T
+                young = surface.young * float(stiffness_factors[surface.block])
+                parameters.append((distance, body.friction, body.backward_friction, young))
+        distances, friction, backward, moduli = np.array(parameters).T
         bodies = [None if one.is_collider else inputs[one.block] for one in model.surfaces]
         common_exit = np.array([one is not None and one.common_exit for one in bodies])
         return CollisionState(
-            model, start, offset, offset - (start - simulated), distance, friction, backward, young, common_exit, h
+            model, start, offset, offset - (start - simulated), distances, friction, backward, moduli, common_exit, h
         )
 
     @cached_property

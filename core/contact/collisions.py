@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index
 from .collision_state import CollisionState
-from .contact_history import EDGE, ContactHistory
+from .contact_history import EDGE, POINT, ContactHistory
 from .penalty_and_friction import ContactSet
 
 # Search radius in contact distances, in addition to the displacement during the step.
@@ -48,11 +48,13 @@ class Collisions:
     def __len__(self) -> int:
         return len(self.normal)
 
-    def select(self, indices: Index) -> Collisions:
-        return Collisions(
-            self.surfaces[indices], self.stencil[indices], self.weights[indices], self.normal[indices],
-            self.feature[indices], self.kind, self.area[indices],
-        )  # fmt: skip
+
+def no_collisions() -> Collisions:
+    """Return an empty batch."""
+    none = np.zeros(0, dtype=np.int64)
+    return Collisions(
+        none.reshape(0, 2), none.reshape(0, 4), np.zeros((0, 4)), np.zeros((0, 3)), none, POINT, np.zeros(0)
+    )
 
 
 def pair_distance(state: CollisionState, first: int, second: int) -> float:

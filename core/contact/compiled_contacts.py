@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..base.arrays import Array, Index
 from ..native.contacts import CompiledContacts, ContactEvaluation
-from ..native.library import KernelLibrary, load_library
+from ..native.library import load_library
 from .penalty_and_friction import ContactForces, ContactPotential, ContactSet
 
 
@@ -18,16 +18,10 @@ def contact_potential(contacts: ContactSet, lagged_normal_force: Array) -> Conta
     library = load_library()
     if library is None:
         return ContactPotential(contacts, lagged_normal_force)
-    return CompiledContactPotential(contacts, lagged_normal_force, _compiled(library, contacts))
-
-
-def _compiled(library: KernelLibrary, contacts: ContactSet) -> CompiledContacts:
-    return CompiledContacts(
-        library,
-        contacts.weights,
-        (contacts.base_offset, contacts.normal, contacts.stick_anchor),
-        (contacts.distance, contacts.target_gap, contacts.stiffness),
-    )
+    vectors = contacts.base_offset, contacts.normal, contacts.stick_anchor
+    scalars = contacts.distance, contacts.target_gap, contacts.stiffness
+    compiled = CompiledContacts(library, contacts.weights, vectors, scalars)
+    return CompiledContactPotential(contacts, lagged_normal_force, compiled)
 
 
 class CompiledContactPotential(ContactPotential):

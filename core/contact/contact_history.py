@@ -14,10 +14,6 @@ POINT, EDGE = 0, 1
 CORNER_KINDS = (2, 3)
 
 
-def _zeros(*shape: int) -> Array:
-    return np.zeros(shape)
-
-
 def _integer_keys(*keys: Index) -> list[Index]:
     """Return an integer for each key (k, 4), per array of keys; equal keys have equal integers."""
     stacked = np.concatenate(keys)
@@ -50,9 +46,9 @@ class ContactHistory:
     """
 
     keys: Index = field(default_factory=lambda: np.zeros((0, 4), dtype=np.int64))
-    slips: Array = field(default_factory=lambda: _zeros(0, 3))
-    forces: Array = field(default_factory=lambda: _zeros(0))
-    depths: Array = field(default_factory=lambda: _zeros(0))
+    slips: Array = field(default_factory=lambda: np.zeros((0, 3)))
+    forces: Array = field(default_factory=lambda: np.zeros(0))
+    depths: Array = field(default_factory=lambda: np.zeros(0))
     sides: ContactHistory | None = None
 
     @staticmethod
@@ -78,21 +74,21 @@ class ContactHistory:
         keys: of all current contacts. While a point has the same number of sides, each side keeps its slip. Otherwise
             the nearest side gets the sum.
         """
-        indices = self.indices_of(keys)
-        slips = np.where(indices[:, None] >= 0, self.slips[indices] if len(self.slips) else 0.0, 0.0)
-        if self.sides is not None:
-            unchanged = self._has_same_side_count(keys)
-            slips[unchanged] = self.sides.slips_of(keys[unchanged])
-        return slips
+        return self._values_of(keys, "slips")
 
     def forces_of(self, keys: Index) -> Array:
         """Return the normal forces (k,) N at the end of the last step; 0 for new contacts. keys: see slips_of()."""
-        indices = self.indices_of(keys)
-        forces = np.where(indices >= 0, self.forces[indices] if len(self.forces) else 0.0, 0.0)
+        return self._values_of(keys, "forces")
+
+    def _values_of(self, keys: Index, name: str) -> Array:
+        """Return slips or forces, by name, of contacts with keys (k, 4); see slips_of()."""
+        indices, known = self.indices_of(keys), getattr(self, name)
+        values = np.zeros((len(keys), *known.shape[1:]))
+        values[indices >= 0] = known[indices[indices >= 0]]
         if self.sides is not None:
             unchanged = self._has_same_side_count(keys)
-            forces[unchanged] = self.sides.forces_of(keys[unchanged])
-        return forces
+            values[unchanged] = self.sides._values_of(keys[unchanged], name)
+        return values
 
     def _has_same_side_count(self, keys: Index) -> Mask:
         """Return whether each contact's point has as many sides as in the last step, (k,)."""
@@ -113,18 +109,14 @@ class ContactHistory:
         if not len(self.keys) or self.keys[:, 1].max() < CORNER_KINDS[0]:
             return self
         keys, first, point = np.unique(_point_keys(self.keys), axis=0, return_index=True, return_inverse=True)
-        slips = np.zeros((len(keys), 3))
+        slips, forces = np.zeros((len(keys), 3)), np.zeros(len(keys))
         np.add.at(slips, point.reshape(-1), self.slips)
-        forces = np.zeros(len(keys))
         np.add.at(forces, point.reshape(-1), self.forces)
         return ContactHistory(keys, slips, forces, self.depths[first], self)
 
     def points_behind(self, surface: int, other: int) -> Index:
         """Return the points of a surface that ended the last step behind another surface."""
-        is_match = (
-            (self.keys[:, 0] == surface) & (self.keys[:, 3] == other) & (self.keys[:, 1] == 0) & (self.depths > 0.0)
-        )
-        return np.asarray(np.unique(self.keys[is_match, 2]))
+        return np.asarray(np.unique(self._features_behind(surface, POINT, other)))
 
     def depths_behind(self, surface: int, other: int, points: Index) -> Array:
         """Return how far the given points (k,) of a surface ended the last step behind another one, m."""
@@ -133,7 +125,10 @@ class ContactHistory:
 
     def edges_behind(self, surface: int, other: int) -> Index:
         """Return the features of edge pairs of surfaces that ended the last step on the wrong side of each other."""
-        is_match = (self.keys[:, [0, 1, 3]] == [surface, EDGE, other]).all(axis=1) & (self.depths > 0.0)
+        return self._features_behind(surface, EDGE, other)
+
+    def _features_behind(self, surface: int, kind: int, other: int) -> Index:
+        is_match = (self.keys[:, [0, 1, 3]] == [surface, kind, other]).all(axis=1) & (self.depths > 0.0)
         return np.asarray(self.keys[is_match, 2])
 
 

@@ -7,7 +7,7 @@ one.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 from scipy.sparse import vstack
@@ -158,20 +158,6 @@ def _indices_of_keys(contacts: ContactSet, keys: Index) -> Index:
 
 def concatenate_contacts(first: ContactSet, second: ContactSet) -> ContactSet:
     """Return the contacts of both sets."""
-    return ContactSet(
-        vstack([first.weights, second.weights]).tocsr(),
-        *(
-            np.concatenate([getattr(first, name), getattr(second, name)])
-            for name in (
-                "base_offset",
-                "normal",
-                "distance",
-                "target_gap",
-                "stiffness",
-                "friction",
-                "stick_anchor",
-                "key",
-                "kinematic_drift",
-            )
-        ),
-    )
+    names = [one.name for one in fields(ContactSet) if one.name != "weights"]
+    rest = {name: np.concatenate([getattr(first, name), getattr(second, name)]) for name in names}
+    return ContactSet(weights=vstack([first.weights, second.weights]).tocsr(), **rest)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import block_diag, coo_matrix, csr_matrix
+from scipy.sparse import block_diag, coo_matrix, csr_matrix, vstack
 
 from ..base.arrays import Array, Index, Mask
 from .collision_surface import CollisionSurface, DirectedPair, SurfaceBatch
@@ -86,16 +86,12 @@ class ContactModel:
     def operator(self) -> csr_matrix:
         """Matrix (N, n) that interpolates all points from the system's nodes."""
         nodes = next(one.operator.shape[1] for one in self.surfaces if one.operator is not None)
-        parts, rows, columns, values = self.point_starts, [], [], []
-        for start, one in zip(parts, self.surfaces, strict=False):
-            if one.operator is not None:
-                entries = one.operator.tocoo()
-                rows.append(entries.row + start)
-                columns.append(entries.col)
-                values.append(entries.data)
-        return coo_matrix(
-            (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(self.point_count, nodes)
-        ).tocsr()
+        found = vstack(
+            [csr_matrix((len(one.rest), nodes)) if one.operator is None else one.operator for one in self.surfaces],
+            format="csr",
+        )
+        found.sum_duplicates()
+        return found
 
     @cached_property
     def is_collider(self) -> Mask:

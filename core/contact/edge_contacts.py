@@ -147,15 +147,10 @@ def edge_edge_contacts(
 def _contacts_of_batches(state: CollisionState, batches: Sequence[_EdgePairBatch], points: Array) -> Collisions:
     """Return the contacts of all batches."""
     model = state.model
-    starts = [(model.points_of(lot.a).start, model.points_of(lot.b).start) for lot in batches]
-    ends_a = [
-        model.surfaces[lot.a].edges_and_faces[0][lot.first_edges] + start
-        for lot, (start, _) in zip(batches, starts, strict=True)
-    ]
-    ends_b = [
-        model.surfaces[lot.b].edges_and_faces[0][lot.second_edges] + start
-        for lot, (_, start) in zip(batches, starts, strict=True)
-    ]
+    ends_a, ends_b = [], []
+    for lot in batches:
+        ends_a.append(model.surfaces[lot.a].edges_and_faces[0][lot.first_edges] + model.points_of(lot.a).start)
+        ends_b.append(model.surfaces[lot.b].edges_and_faces[0][lot.second_edges] + model.points_of(lot.b).start)
     first_edges, second_edges, radii = [], [], []
     offset_a = offset_b = 0
     for lot, first_index, second_index in zip(batches, ends_a, ends_b, strict=True):
@@ -168,19 +163,14 @@ def _contacts_of_batches(state: CollisionState, batches: Sequence[_EdgePairBatch
     candidates = np.concatenate(first_edges), np.concatenate(second_edges)
     pairs = near_edge_pairs(points, all_a, points, all_b, np.concatenate(radii), pairs=candidates)
     batch_index = np.repeat(np.arange(len(batches)), [len(one) for one in ends_a])[pairs.first]
-    first_index, second_index = (
-        np.concatenate(each) for each in ([k.first_edges for k in batches], [k.second_edges for k in batches])
-    )
-    first_index, second_index = first_index[pairs.first], second_index[pairs.second]
+    first_index = np.concatenate([k.first_edges for k in batches])[pairs.first]
+    second_index = np.concatenate([k.second_edges for k in batches])[pairs.second]
     stencil = np.concatenate([all_a[pairs.first], all_b[pairs.second]], axis=1)
     surfaces = np.array([(k.a, k.b) for k in batches])[batch_index]
-    normals_a, normals_b = (
-        _edge_normals(model, points, surfaces[:, 0], first_index),
-        _edge_normals(model, points, surfaces[:, 1], second_index),
-    )
+    normals_a = _edge_normals(model, points, surfaces[:, 0], first_index)
+    normals_b = _edge_normals(model, points, surfaces[:, 1], second_index)
     end_points = points[stencil]
-    cross_products = cross_rows((end_points[:, 1] - end_points[:, 0]).T, (end_points[:, 3] - end_points[:, 2]).T).T
-    normal = cross_products / np.maximum(np.sqrt((cross_products * cross_products).sum(axis=1)), 1e-30)[:, None]
+    normal = common_normals(end_points)
     fold_a, fold_b, is_thread, are_closed = np.zeros((4, len(batch_index)), dtype=bool)
     for number, k in enumerate(batches):
         first_surface, second_surface = model.surfaces[k.a], model.surfaces[k.b]
@@ -197,7 +187,7 @@ def _contacts_of_batches(state: CollisionState, batches: Sequence[_EdgePairBatch
         fold_b[:, None], 0.0, normals_a.sum(axis=1)
     )
     normal = normal * np.where((outward * normal).sum(axis=1) < 0.0, -1.0, 1.0)[:, None]
-    weights = np.stack([1.0 - pairs.s, pairs.s, pairs.t - 1.0, -pairs.t], axis=1)
+    weights = pairs.weights
     start_gap = (weighted_sum(weights, stencil, state.start) * normal).sum(axis=1)
     end_gap = (pairs.offset * normal).sum(axis=1)
     is_kept = _is_in_normal_cone(normals_b, normal) | (fold_a & _is_in_normal_cone(-normals_b, normal))
@@ -219,21 +209,23 @@ def _contacts_of_batches(state: CollisionState, batches: Sequence[_EdgePairBatch
             state.start[stencil[tunnelled]], end_points[tunnelled], heights, weights[tunnelled]
         )
     selected = np.flatnonzero(is_kept)
-    feature = (
-        first_index * np.array([len(model.surfaces[k.b].edges_and_faces[0]) for k in batches])[batch_index]
-        + second_index
-    )
+    edge_counts = np.array([len(model.surfaces[k.b].edges_and_faces[0]) for k in batches])
+    feature = first_index * edge_counts[batch_index] + second_index
+    stencil = stencil[selected]
+    parts = surfaces[selected], stencil, weights[selected], normal[selected], feature[selected]
+    return Collisions(*parts, EDGE, edge_pair_areas(model, stencil))
+
+
+def common_normals(ends: Array) -> Array:
+    """Return unit normals (k, 3) of pairs of edges, from their ends (k, 4, 3) m; zero for parallel edges."""
+    normal = cross_rows((ends[:, 1] - ends[:, 0]).T, (ends[:, 3] - ends[:, 2]).T)
+    return np.asarray((normal / np.maximum(np.sqrt((normal * normal).sum(axis=0)), 1e-300)).T)
+
+
+def edge_pair_areas(model: ContactModel, stencil: Index) -> Array:
+    """Return the area (k,) m^2 of contacts of pairs of edges with ends stencil (k, 4)."""
     areas = model.areas[stencil]
-    area = 0.5 * np.minimum(areas[:, 0] + areas[:, 1], areas[:, 2] + areas[:, 3])
-    return Collisions(
-        surfaces[selected],
-        stencil[selected],
-        weights[selected],
-        normal[selected],
-        feature[selected],
-        EDGE,
-        area[selected],
-    )
+    return np.asarray(0.5 * np.minimum(areas[:, 0] + areas[:, 1], areas[:, 2] + areas[:, 3]))
 
 
 def _met_on_the_way(start: Array, end: Array, gaps: tuple[Array, Array], weights: Array) -> tuple[Mask, Array]:

@@ -14,11 +14,11 @@ f is the normal force of the last iteration (lagged), because Coulomb friction h
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import bsr_matrix, csr_matrix, identity, kron
 
 from ..base.arrays import Array, Index, Mask
 from ..geometry.mesh.triangles import cross_rows
@@ -78,11 +78,7 @@ class ContactSet:
 
     def select(self, indices: Index | Mask) -> ContactSet:
         """Return the contacts at some indices or in a mask."""
-        return ContactSet(
-            self.weights[indices], self.base_offset[indices], self.normal[indices], self.distance[indices],
-            self.target_gap[indices], self.stiffness[indices], self.friction[indices], self.stick_anchor[indices],
-            self.key[indices], self.kinematic_drift[indices],
-        )  # fmt: skip
+        return ContactSet(**{one.name: getattr(self, one.name)[indices] for one in fields(self)})
 
     def with_scaled_stiffness(self, factors: Array) -> ContactSet:
         """Return the contacts with their stiffness multiplied by factors (k,)."""
@@ -189,20 +185,21 @@ class ContactPotential:
         contacts, forces = self.contacts, self.forces_at(positions)
         n = contacts.normal
         current_states = self.contact_states(positions) if states is None else states
-        normal_stiffness = contacts.stiffness * ((current_states % 4 > 0) + DEEP_STIFFNESS * (current_states % 4 > 1))
+        normal_stiffness, tangential_stiffness, slip_direction = self._stiffness_in(current_states, forces)
         normal_projector = n[:, :, None] * n[:, None, :]
         total = normal_stiffness[:, None, None] * normal_projector
-        slip_distance, limit = self._slip_and_limit(forces)
-        has_friction = limit > 0.0
-        is_sticking = current_states < 4
-        tangential_stiffness = (
-            np.where(is_sticking, contacts.stiffness, limit / np.maximum(slip_distance, _TINY)) * has_friction
-        )
         total += tangential_stiffness[:, None, None] * (np.eye(3) - normal_projector)
-        slip_direction = forces.slip / np.maximum(slip_distance, _TINY)[:, None]
-        sliding_stiffness = np.where(is_sticking, 0.0, tangential_stiffness)
+        sliding_stiffness = np.where(current_states < 4, 0.0, tangential_stiffness)
         total -= sliding_stiffness[:, None, None] * (slip_direction[:, :, None] * slip_direction[:, None, :])
         return total
+
+    def _stiffness_in(self, states: Index, forces: ContactForces) -> tuple[Array, Array, Array]:
+        """Return the normal and the tangential stiffness (k,) N/m in the states, and the directions (k, 3) of slips."""
+        normal = self.contacts.stiffness * ((states % 4 > 0) + DEEP_STIFFNESS * (states % 4 > 1))
+        slip_distance, limit = self._slip_and_limit(forces)
+        distance = np.maximum(slip_distance, _TINY)
+        tangential = np.where(states < 4, self.contacts.stiffness, limit / distance) * (limit > 0.0)
+        return normal, tangential, forces.slip / distance[:, None]
 
     def stiffness_vectors(self, positions: Array, states: Index) -> tuple[Index, Array]:
         """Return the contact index (q,) and the vectors (q, 3), sqrt(N/m), of a low-rank form of the stiffness.
@@ -210,18 +207,10 @@ class ContactPotential:
         The outer products of a contact's vectors add up to its stiffness_blocks() in the same states.
         """
         contacts, forces = self.contacts, self.forces_at(positions)
-        normal_stiffness = contacts.stiffness * ((states % 4 > 0) + DEEP_STIFFNESS * (states % 4 > 1))
-        slip_distance, limit = self._slip_and_limit(forces)
-        is_sticking, has_friction = states < 4, limit > 0.0
-        tangential_stiffness = (
-            np.where(is_sticking, contacts.stiffness, limit / np.maximum(slip_distance, _TINY)) * has_friction
-        )
+        normal_stiffness, tangential_stiffness, slip_direction = self._stiffness_in(states, forces)
+        is_sticking = states < 4
         # Along the slip direction the friction force is constant. Across it, the force rotates with the slip.
-        slip_direction = np.where(
-            is_sticking[:, None],
-            _perpendicular(contacts.normal),
-            forces.slip / np.maximum(slip_distance, _TINY)[:, None],
-        )
+        slip_direction = np.where(is_sticking[:, None], _perpendicular(contacts.normal), slip_direction)
         cross_direction = cross_rows(contacts.normal.T, slip_direction.T).T
         indices, factors = [], []
         for stiffness, unit in (
@@ -281,25 +270,8 @@ def assemble_contact_hessian(weights: csr_matrix, blocks: Array) -> csr_matrix:
 
     weights: (k, n), rows w_i.  blocks: (k, 3, 3), symmetric, B_i.
     """
-    entries = weights.tocoo()
-    rows = (3 * entries.row[:, None] + np.arange(3)).ravel()
-    columns = (3 * entries.col[:, None] + np.arange(3)).ravel()
-    expanded_weights = csr_matrix(
-        (entries.data.repeat(3), (rows, columns)), shape=(3 * weights.shape[0], 3 * weights.shape[1])
-    )
-    k = len(blocks)
-    place = 3 * np.arange(k)[:, None, None]
-    axes = np.arange(3)
-    block_diagonal = csr_matrix(
-        (
-            blocks.ravel(),
-            (
-                np.broadcast_to(place + axes[None, :, None], blocks.shape).ravel(),
-                np.broadcast_to(place + axes[None, None, :], blocks.shape).ravel(),
-            ),
-        ),
-        shape=(3 * k, 3 * k),
-    )
+    expanded_weights, k = kron(weights, identity(3), format="csr"), len(blocks)
+    block_diagonal = bsr_matrix((blocks, np.arange(k), np.arange(k + 1)), shape=(3 * k, 3 * k)).tocsr()
     return (expanded_weights.T @ block_diagonal @ expanded_weights).tocsr()
 
 

@@ -12,11 +12,12 @@ from ..base.arrays import Array, Mask
 from ..geometry.collision.ccd import edge_pair_crossings
 from ..geometry.collision.edge_pairs import EdgePairs, meeting_edge_pairs
 from ..geometry.collision.intersections import segment_triangle_hits
-from ..geometry.mesh.triangles import Triangles, cross_rows
+from ..geometry.mesh.triangles import Triangles
 from .collision_state import CollisionState
 from .collision_surface import CollisionSurface
 from .collisions import SEARCH_FACTOR, Collisions, pair_distance
 from .contact_history import EDGE, ContactHistory
+from .edge_contacts import common_normals, edge_pair_areas
 
 
 def sheet_edge_contacts(
@@ -44,27 +45,18 @@ def sheet_edge_contacts(
     kept = np.flatnonzero(is_kept)
     pairs, feature, is_behind = pairs.select(kept), features[kept], was_behind[kept]
     stencil = np.concatenate([edges[pairs.first], edges[pairs.second]], axis=1)
-    normal = _common_normals(points[stencil])
+    normal = common_normals(points[stencil])
     # The sign of the offset from the second edge to the first one along the normal, at the end.
     sides = np.where((normal * pairs.offset).sum(axis=1) < 0.0, -1.0, 1.0)
     began = state.start[stencil]
-    is_below = (_common_normals(began) * (began[:, 0] - began[:, 2])).sum(axis=1) < 0.0
+    is_below = (common_normals(began) * (began[:, 0] - began[:, 2])).sum(axis=1) < 0.0
     # If the lines have changed sides, the edges either crossed or only turned.
     changed = np.flatnonzero(is_below != (sides < 0.0))
     crossings = edge_pair_crossings(state.start, points, edges, pairs.first[changed], pairs.second[changed])
     is_behind[changed[crossings.pair]] ^= True
     normal *= np.where(is_behind, -sides, sides)[:, None]
-    weights = np.stack([1.0 - pairs.s, pairs.s, pairs.t - 1.0, -pairs.t], axis=1)
-    areas = model.areas[stencil]
-    return Collisions(
-        np.tile((a, b), (len(pairs), 1)),
-        stencil,
-        weights,
-        normal,
-        feature,
-        EDGE,
-        0.5 * np.minimum(areas[:, 0] + areas[:, 1], areas[:, 2] + areas[:, 3]),
-    )
+    surfaces, area = np.tile((a, b), (len(pairs), 1)), edge_pair_areas(model, stencil)
+    return Collisions(surfaces, stencil, pairs.weights, normal, feature, EDGE, area)
 
 
 def tangled_edges(state: CollisionState, a: int, b: int) -> Mask:
@@ -77,13 +69,13 @@ def tangled_edges(state: CollisionState, a: int, b: int) -> Mask:
     if not isinstance(known, np.ndarray):
         masks = {k: np.zeros(len(state.model.surfaces[k].touching_edges), dtype=bool) for k in (a, b)}
         for one, other in {(a, b), (b, a)}:
-            _marktangled_edges(state, one, other, masks[one], masks[other])
+            _mark_tangled_edges(state, one, other, masks[one], masks[other])
         known = np.concatenate([*masks.values()])
         state.cache["tangled", a, b] = known
     return known
 
 
-def _marktangled_edges(state: CollisionState, a: int, b: int, first: Mask, second: Mask) -> None:
+def _mark_tangled_edges(state: CollisionState, a: int, b: int, first: Mask, second: Mask) -> None:
     """Mark the edges of sheet a in first (e,) that cross triangles of sheet b, and those of the triangles in second."""
     model = state.model
     edges, surface = model.surfaces[a].touching_edges, model.surfaces[b]
@@ -96,12 +88,6 @@ def _marktangled_edges(state: CollisionState, a: int, b: int, first: Mask, secon
     hits = segment_triangle_hits(start, end, mesh, labels=labels)
     first[hits.segment] = True
     second[surface.topology.triangle_edges[hits.triangle].ravel()] = True
-
-
-def _common_normals(ends: Array) -> Array:
-    """Return unit normals (k, 3) of pairs of edges, from their ends (k, 4, 3) m; zero for parallel edges."""
-    normal = cross_rows((ends[:, 1] - ends[:, 0]).T, (ends[:, 3] - ends[:, 2]).T)
-    return np.asarray((normal / np.maximum(np.sqrt((normal * normal).sum(axis=0)), 1e-300)).T)
 
 
 def _rest_distances(surface: CollisionSurface, pairs: EdgePairs) -> Array:

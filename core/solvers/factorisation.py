@@ -186,6 +186,10 @@ class LowRankUpdate:
         amounts = self._inner_inverse @ self._update.project(answer)[:, :, None]
         return answer - self._update.combine(self._solved_columns, amounts[:, :, 0])
 
+    def solve_by_node(self, right: Array) -> Array:
+        """Return the inverse times a right-hand side (f, 3)."""
+        return np.asarray(self(right.ravel()).reshape(right.shape))
+
 
 def solve_single_precision(solve: Callable[[SinglePrecisionArray], SinglePrecisionArray], right: Array) -> Array:
     """Return a single-precision solve for a right-hand side of any shape, scaled to avoid overflow and underflow."""

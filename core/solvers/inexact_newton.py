@@ -153,21 +153,12 @@ def minimise_inexact_newton(
         if is_last:
             outcome = Outcome.CONVERGED
             break
-    residual = float(error / first_error) if first_error else 0.0
-    return Minimum(
-        v,
-        outcome,
-        iterations + iteration,
-        evaluations,
-        residual,
-        float(np.linalg.norm(gradient)),
-        float(first_error or 0.0),
-    )
+    return Minimum.of(outcome, (iterations + iteration, evaluations), v, gradient, error, first_error)
 
 
-def _preconditioned_norm(objective: MatrixFreeObjective, gradient: Array) -> float:
-    """Return the preconditioned norm of a gradient."""
-    return float(np.sqrt(max(float(np.vdot(gradient, objective.precondition(gradient))), 0.0)))
+def preconditioned_norm(precondition: Product, gradient: Array) -> float:
+    """Return the preconditioned norm of a gradient (f, 3)."""
+    return float(np.sqrt(max(float(np.vdot(gradient, precondition(gradient))), 0.0)))
 
 
 class _NewtonDirections:
@@ -179,7 +170,7 @@ class _NewtonDirections:
         self._is_refined = False
 
     def norm(self, gradient: Array) -> float:
-        return _preconditioned_norm(self._objective, gradient)
+        return preconditioned_norm(self._objective.precondition, gradient)
 
     def direction_at(self, v: Array, gradient: Array) -> tuple[Array, float]:
         objective = self._objective
@@ -187,22 +178,16 @@ class _NewtonDirections:
             product = objective.tangent_operator(v)
             answer, count, _ = conjugate_gradients(product, self._factorised, gradient, _MAX_STEPS_FACTORISED)
             if count <= _MAX_STEPS_FACTORISED:
-                return answer, _preconditioned_norm(objective, gradient)
+                return answer, self.norm(gradient)
         else:
             product = objective.tangent_operator(v) if self._is_refined else objective.refined_tangent(v)
             answer, count, norm = conjugate_gradients(product, objective.precondition, gradient, _MAX_STEPS)
             self._is_refined = count <= _REFINE_STEPS
             if count <= _MAX_STEPS:
                 return answer, norm
-        solve = LowRankUpdate(factorise(objective.hessian(v, True)), objective.low_rank)
-
-        def fresh(right: Array) -> Array:
-            return np.asarray(solve(right.ravel()).reshape(right.shape))
-
-        self._factorised = fresh
-        return conjugate_gradients(product, fresh, gradient, _MAX_STEPS_FACTORISED)[0], _preconditioned_norm(
-            objective, gradient
-        )
+        self._factorised = LowRankUpdate(factorise(objective.hessian(v, True)), objective.low_rank).solve_by_node
+        answer, *_ = conjugate_gradients(product, self._factorised, gradient, _MAX_STEPS_FACTORISED)
+        return answer, self.norm(gradient)
 
 
 def conjugate_gradients(

@@ -36,8 +36,7 @@ def minimise_lbfgs(
     if secant is not None:
         history.add(*secant, AcceptedPoint(value, gradient))
     evaluations, first_error, error, unchecked_steps = 1, None, np.inf, 0
-    outcome = Outcome.ITERATIONS
-    iteration = 0
+    outcome, iteration = Outcome.ITERATIONS, 0
     for iteration in range(max_iterations + 1):
         direction = -_two_loop_recursion(objective, history.pairs, gradient)
         slope = float(np.vdot(gradient, direction))
@@ -81,9 +80,7 @@ def minimise_lbfgs(
         accepted = objective.accept(trial.v, trial.value, trial.gradient)
         history.add(trial.v - v, trial.gradient - gradient, accepted)
         v, value, gradient = trial.v, accepted.value, accepted.gradient
-    residual = float(error / first_error) if first_error else 0.0
-    force = float(np.linalg.norm(gradient))
-    return Minimum(v, outcome, iteration + unchecked_steps, evaluations, residual, force, float(first_error or 0.0))
+    return Minimum.of(outcome, (iteration + unchecked_steps, evaluations), v, gradient, error, first_error)
 
 
 class _SecantPairs:

@@ -93,8 +93,7 @@ def minimise_newton(
     v = start
     value, gradient = objective.value_gradient(v)
     first_error, error, evaluations = None, np.inf, 1
-    outcome = Outcome.ITERATIONS
-    iteration = 0
+    outcome, iteration = Outcome.ITERATIONS, 0
     if not (np.isfinite(value) and np.isfinite(gradient).all()):
         return Minimum(v, Outcome.NOT_FINITE, 0, 1, np.inf, np.inf)
     for iteration in range(max_iterations + 1):
@@ -121,10 +120,7 @@ def minimise_newton(
             break
         accepted = objective.accept(trial.v, trial.value, trial.gradient)
         v, value, gradient = trial.v, accepted.value, accepted.gradient
-    residual = float(error / first_error) if first_error else 0.0
-    return Minimum(
-        v, outcome, iteration, evaluations, residual, float(np.linalg.norm(gradient)), float(first_error or 0.0)
-    )
+    return Minimum.of(outcome, (iteration, evaluations), v, gradient, error, first_error)
 
 
 def _minimise_pieces(
@@ -169,18 +165,17 @@ def _direction(objective: PreconditionedObjective, v: Array, gradient: Array) ->
     """Return Newton's step (f, 3), with a projected Hessian if the exact one is indefinite."""
     positive = factorise_positive(objective.hessian(v, False))
     if positive is not None:
-        direction = -LowRankUpdate(positive, objective.low_rank)(gradient.reshape(-1)).reshape(v.shape)
+        direction = -LowRankUpdate(positive, objective.low_rank).solve_by_node(gradient)
         if float(np.vdot(gradient, direction)) <= 0.0:
-            return np.asarray(direction)
-    solve = factorise(objective.hessian(v, True))
-    return np.asarray(-LowRankUpdate(solve, objective.low_rank)(gradient.reshape(-1)).reshape(v.shape))
+            return direction
+    return -LowRankUpdate(factorise(objective.hessian(v, True)), objective.low_rank).solve_by_node(gradient)
 
 
 def take_newton_step(objective: PreconditionedObjective, start: Array, tolerance: Tolerance) -> Minimum:
     """Take a single full Newton step, as many solvers do for backward Euler."""
     _, gradient = objective.value_gradient(start)
     solve = LowRankUpdate(factorise(objective.hessian(start, True)), objective.low_rank)
-    direction = -solve(gradient.reshape(-1)).reshape(start.shape)
+    direction = -solve.solve_by_node(gradient)
     v = start + objective.largest_step(start, direction) * direction
     outcome = Outcome.CONVERGED if np.isfinite(v).all() else Outcome.NOT_FINITE
     return Minimum(v, outcome, 1, 1, 0.0, float(np.linalg.norm(gradient)))

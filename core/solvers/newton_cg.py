@@ -13,9 +13,9 @@ from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array
 from .factorisation import LowRank, LowRankUpdate, Solve
-from .inexact_newton import conjugate_gradients
+from .inexact_newton import Product, conjugate_gradients, preconditioned_norm
 from .line_search import backtrack, line_search
-from .objective import AcceptedPoint, Minimum, Objective, Outcome, Tolerance
+from .objective import Minimum, Objective, Outcome, Tolerance
 
 # Relative residual at which conjugate gradients stop, and their largest number of steps on stale and on fresh factors.
 _FORCING, _MAX_STEPS_STALE, _MAX_STEPS_FRESH = 3e-2, 24, 60
@@ -31,21 +31,8 @@ Factorise = Callable[[csr_matrix], Solve]
 class NewtonObjective(Objective, Protocol):
     """An objective whose Hessian is positive definite, apart from low_rank."""
 
-    def motion_norm(self, v: Array) -> float:
-        """Return the size of the motion at v in the norm of the error estimate, sqrt(W)."""
-        ...
-
-    @property
-    def low_rank(self) -> LowRank:
-        """Low-rank part of the Hessian, which sparse_hessian(v) does not contain."""
-        ...
-
     def sparse_hessian(self, v: Array) -> csr_matrix:
         """Return the Hessian without low_rank."""
-        ...
-
-    def accept(self, v: Array, value: float, gradient: Array) -> AcceptedPoint:
-        """Accept a point, see PreconditionedObjective.accept()."""
         ...
 
 
@@ -57,19 +44,20 @@ def minimise_newton_cg(
     value, gradient = objective.value_gradient(v)
     first_error, error, evaluations = None, np.inf, 1
     outcome, iteration = Outcome.ITERATIONS, 0
-    preconditioner: Callable[[Array], Array] | None = None
+    preconditioner: Product | None = None
     if not (np.isfinite(value) and np.isfinite(gradient).all()):
         return Minimum(v, Outcome.NOT_FINITE, 0, 1, np.inf, np.inf)
     estimate_ratio = np.inf
-    for iteration in range(max_iterations + 1):
+
+    def bound_at(v: Array, first_error: float) -> float:
         rounding_error = float(np.sqrt(_ROUNDED * abs(value)))
+        return max(tolerance.relative * min(first_error, objective.motion_norm(v)), tolerance.absolute, rounding_error)
+
+    for iteration in range(max_iterations + 1):
         if first_error is not None and preconditioner is not None:
             # Assume the same ratio of error to preconditioned norm as before the last step.
-            error = estimate_ratio * _preconditioned_norm(preconditioner, gradient)
-            bound = max(
-                tolerance.relative * min(first_error, objective.motion_norm(v)), tolerance.absolute, rounding_error
-            )
-            if _ESTIMATE_MARGIN * error <= bound:
+            error = estimate_ratio * preconditioned_norm(preconditioner, gradient)
+            if _ESTIMATE_MARGIN * error <= bound_at(v, first_error):
                 outcome = Outcome.CONVERGED
                 break
         matrix = objective.sparse_hessian(v)
@@ -78,7 +66,7 @@ def minimise_newton_cg(
         if preconditioner is not None:
             direction, count, _ = conjugate_gradients(product, preconditioner, gradient, _MAX_STEPS_STALE, _FORCING)
         if count > _MAX_STEPS_STALE:
-            preconditioner = _with_node_shape(LowRankUpdate(factorise(matrix), objective.low_rank))
+            preconditioner = LowRankUpdate(factorise(matrix), objective.low_rank).solve_by_node
             direction, *_ = conjugate_gradients(product, preconditioner, gradient, _MAX_STEPS_FRESH, _FORCING)
         slope = float(np.vdot(gradient, direction))
         if not np.isfinite(slope) or slope > 0.0:
@@ -86,14 +74,9 @@ def minimise_newton_cg(
             break
         error = float(np.sqrt(-slope))
         first_error = error if first_error is None else first_error
-        estimate_ratio = (
-            error / max(_preconditioned_norm(preconditioner, gradient), 1e-300)
-            if preconditioner is not None
-            else np.inf
-        )
-        if error <= max(
-            tolerance.relative * min(first_error, objective.motion_norm(v)), tolerance.absolute, rounding_error
-        ):
+        if preconditioner is not None:
+            estimate_ratio = error / max(preconditioned_norm(preconditioner, gradient), 1e-300)
+        if error <= bound_at(v, first_error):
             outcome = Outcome.CONVERGED
             break
         if iteration == max_iterations or tolerance.is_exhausted(evaluations):
@@ -105,18 +88,10 @@ def minimise_newton_cg(
             break
         accepted = objective.accept(trial.v, trial.value, trial.gradient)
         v, value, gradient = trial.v, accepted.value, accepted.gradient
-    residual = float(error / first_error) if first_error else 0.0
-    return Minimum(
-        v, outcome, iteration, evaluations, residual, float(np.linalg.norm(gradient)), float(first_error or 0.0)
-    )
+    return Minimum.of(outcome, (iteration, evaluations), v, gradient, error, first_error)
 
 
-def _preconditioned_norm(preconditioner: Callable[[Array], Array], gradient: Array) -> float:
-    """Return the preconditioned norm of a gradient."""
-    return float(np.sqrt(max(float(np.vdot(gradient, preconditioner(gradient))), 0.0)))
-
-
-def _hessian_product(matrix: csr_matrix, low: LowRank) -> Callable[[Array], Array]:
+def _hessian_product(matrix: csr_matrix, low: LowRank) -> Product:
     """Return a function that multiplies the Hessian with a vector (f, 3)."""
 
     def product(direction: Array) -> Array:
@@ -127,8 +102,3 @@ def _hessian_product(matrix: csr_matrix, low: LowRank) -> Callable[[Array], Arra
         return np.asarray(found.reshape(direction.shape))
 
     return product
-
-
-def _with_node_shape(solve: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """Return a solve for right-hand sides of shape (f, 3)."""
-    return lambda right: np.asarray(solve(right.ravel()).reshape(right.shape))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array
@@ -36,16 +37,25 @@ class Objective(Protocol):
         """Return the largest fraction, at most 1, of a direction (f, 3) that may be tried from v."""
         ...
 
+    def motion_norm(self, v: Array) -> float:
+        """Return the size of the motion at v in the norm of the error estimate, sqrt(W); infinite if unknown."""
+        ...
+
+    def accept(self, v: Array, value: float, gradient: Array) -> AcceptedPoint:
+        """Accept v with its psi and gradient as the search's current point; may change the objective slightly."""
+        ...
+
+    @property
+    def low_rank(self) -> LowRank:
+        """Low-rank part of the Hessian, which its sparse matrices do not contain."""
+        ...
+
 
 class PreconditionedObjective(Objective, Protocol):
     """An objective with a preconditioner H near its Hessian."""
 
     def precondition(self, gradient: Array) -> Array:
         """Return H^-1 times a gradient: velocities (f, 3) m/s."""
-        ...
-
-    def motion_norm(self, v: Array) -> float:
-        """Return the size of the motion at v in the norm of the error estimate, sqrt(W); infinite if unknown."""
         ...
 
     def max_displacement(self, v: Array) -> float:
@@ -59,21 +69,12 @@ class PreconditionedObjective(Objective, Protocol):
         """
         ...
 
-    def accept(self, v: Array, value: float, gradient: Array) -> AcceptedPoint:
-        """Accept v with its psi and gradient as the search's current point; may change the objective slightly."""
-        ...
-
     def known_gradient_change(self, step: Array) -> Array | None:
         """Return the known part of H times a step (f, 3) in N, see AcceptedPoint; None if there is none."""
         ...
 
     def hessian(self, v: Array, project: bool) -> csr_matrix:
         """Return the Hessian (3f, 3f) kg/s for Newton's method; with project, made positive semi-definite."""
-        ...
-
-    @property
-    def low_rank(self) -> LowRank:
-        """Low-rank part of the Hessian, which hessian(v) does not contain."""
         ...
 
 
@@ -134,3 +135,11 @@ class Minimum:
     residual: float
     gradient_norm: float
     first_error: float = 0.0
+
+    @staticmethod
+    def of(
+        outcome: Outcome, counts: tuple[int, int], v: Array, gradient: Array, error: float, first_error: float | None
+    ) -> Minimum:
+        """Return the result of a search that ended at v. counts: of iterations and evaluations."""
+        residual, force = float(error / first_error) if first_error else 0.0, float(np.linalg.norm(gradient))
+        return Minimum(v, outcome, *counts, residual, force, float(first_error or 0.0))

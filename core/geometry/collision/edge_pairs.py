@@ -38,6 +38,11 @@ class EdgePairs:
     def __len__(self) -> int:
         return len(self.first)
 
+    @property
+    def weights(self) -> Array:
+        """Weights (k, 4) of the ends of both edges, whose sum is the offset."""
+        return np.stack([1.0 - self.s, self.s, self.t - 1.0, -self.t], axis=1)
+
     def select(self, indices: Index) -> EdgePairs:
         """Return the pairs at indices (k,)."""
         return EdgePairs(*(getattr(self, one.name)[indices] for one in fields(self)))
