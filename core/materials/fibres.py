@@ -17,13 +17,13 @@ from ..base.arrays import Array, Index
 from .assembly import assemble_matrix
 from .elastic_density import ElasticDensity
 from .strain_energy import StrainEnergy
-from .strains import shape_gradients
+from .strains import Strain, shape_gradients
 
 # A fibre shorter than this, relative to its rest length, has no direction.
 MIN_STRETCH = 1e-30
 
 
-class FibreStrain:
+class FibreStrain(Strain):
     """Fibre strain |F a| - t: the stretch of a fibre minus its target stretch (see Strain).
 
     F a = sum_k (grad N_k . a) x_k, so a fibre is defined by one coefficient per corner.
@@ -38,10 +38,6 @@ class FibreStrain:
         self.elements = elements
         self.directional_gradients = directional_gradients
         self.target_stretches = target_stretches
-
-    def with_target_stretches(self, target_stretches: float | Array) -> FibreStrain:
-        """Return the same fibres with other target stretches t."""
-        return FibreStrain(self.directional_gradients, self.elements, target_stretches)
 
     def _directions_and_stretches(self, corners: Array) -> tuple[Array, Array]:
         """Return the unit directions (m, 3) and stretches (m,) of the fibres."""
@@ -82,6 +78,7 @@ class FibreEnergy(StrainEnergy):
     operators: the matrix (m, n) in 1/m that maps positions to F a of all fibres, and its transpose.
     """
 
+    strain: FibreStrain
     max_compression: float = np.inf
     operators: tuple[csr_matrix, csr_matrix] = field(kw_only=True)
 
@@ -94,35 +91,24 @@ class FibreEnergy(StrainEnergy):
         operator = csr_matrix(
             (directional_gradients.ravel(), tets.ravel(), 4 * np.arange(len(tets) + 1)), shape=(len(tets), len(rest))
         )
-        operators = operator, operator.T.tocsr()
-        return FibreEnergy(
-            FibreStrain(directional_gradients, tets),
-            np.ones((1, 1)),
-            weights,
-            max_compression=max_compression,
-            operators=operators,
-        )
+        strain, operators = FibreStrain(directional_gradients, tets), (operator, operator.T.tocsr())
+        return FibreEnergy(strain, np.ones((1, 1)), weights, max_compression=max_compression, operators=operators)
 
     @property
     def rounding(self) -> float:
         # Forces, and so the rounding error, grow with the target stretch, which may be far below zero.
-        return (1.0 + float(np.max(np.abs(self._target_stretches), initial=0.0))) ** 2 * super().rounding
-
-    @property
-    def _target_stretches(self) -> Array:
-        assert isinstance(self.strain, FibreStrain)
-        return np.asarray(self.strain.target_stretches)
+        return (1.0 + float(np.max(np.abs(self.strain.target_stretches), initial=0.0))) ** 2 * super().rounding
 
     def with_contraction(self, target_stretch: float, max_compression: float) -> FibreEnergy:
         """Return the same fibres with another target stretch t and compression limit p."""
-        assert isinstance(self.strain, FibreStrain)
-        return replace(self, strain=self.strain.with_target_stretches(target_stretch), max_compression=max_compression)
+        strain = FibreStrain(self.strain.directional_gradients, self.strain.elements, target_stretch)
+        return replace(self, strain=strain, max_compression=max_compression)
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
         gradient, divergence = self.operators
         fibre_vectors = np.asarray(gradient @ positions)
         stretch = np.sqrt(np.einsum("mi,mi->m", fibre_vectors, fibre_vectors))
-        values = stretch - self._target_stretches
+        values = stretch - self.strain.target_stretches
         stress = np.maximum(values, -self.max_compression)
         # Beyond p the energy continues linearly, with constant stress.
         energy = float(self.weights @ (0.5 * stress**2 + stress * (values - stress)))

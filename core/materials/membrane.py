@@ -27,8 +27,9 @@ from scipy.sparse import bsr_matrix, csr_matrix
 
 from ..base.arrays import Array, Index
 from ..geometry.mesh.grain import plane_axes
-from ..native.library import load_library
+from ..native.library import KernelLibrary
 from ..native.sheets import CompiledMembrane
+from .strain_energy import KernelEnergy
 from .surface_strains import CORNER_PAIRS, SymmetricPattern, plane_shape_gradients
 
 # Smallest ratio of a crushed triangle's area to its rest area.
@@ -74,7 +75,7 @@ class Fabric:
         return 0.5 * (young + math.sqrt(young**2 + 4.0 * self.lam**2)) - self.lam - 2.0 * self.mu
 
 
-class Membrane:
+class Membrane(KernelEnergy[CompiledMembrane]):
     """Membrane energy: sum over triangles of weight * Psi(F).
 
     triangles: (m, 3).  weights: (m,) m^2, the rest area times a painted stiffness scale.
@@ -105,23 +106,11 @@ class Membrane:
         shape_gradients, areas = plane_shape_gradients(rest, triangles)
         if warp is not None:
             shape_gradients = shape_gradients @ _turns_to_warp(rest, triangles, warp)
-        self._set_elements(shape_gradients, areas, triangles, len(rest), fabric, stiffness_scale)
-
-    def _set_elements(
-        self,
-        shape_gradients: Array,
-        areas: Array,
-        triangles: Index,
-        node_count: int,
-        fabric: Fabric,
-        stiffness_scale: Array | None,
-    ) -> None:
         self.triangles, self.fabric = triangles, fabric
         self.weights = areas if stiffness_scale is None else areas * stiffness_scale
-        self._nodes = node_count
-        self._pattern = SymmetricPattern(triangles, node_count)
+        self._nodes = len(rest)
+        self._pattern = SymmetricPattern(triangles, self._nodes)
         self._set_shape_gradients(shape_gradients)
-        self.rounding = 0.0
         self._update_rounding()
 
     def _set_shape_gradients(self, shape_gradients: Array) -> None:
@@ -142,14 +131,7 @@ class Membrane:
     def with_length_scale(self, length_scale: Array) -> Membrane:
         """Return the membrane with the rest lengths of each triangle scaled by length_scale (m,), and equal weights."""
         other = copy(self)
-        other._set_elements(
-            self.shape_gradients / length_scale[:, None, None],
-            self.weights,
-            self.triangles,
-            self._nodes,
-            self.fabric,
-            None,
-        )
+        other._set_shape_gradients(self.shape_gradients / length_scale[:, None, None])
         return other
 
     def with_flow(self, flow: Array) -> Membrane:
@@ -167,11 +149,15 @@ class Membrane:
         other._update_rounding()
         return other
 
+    @property
+    def kernel_data(self) -> tuple[Array, Array] | None:
+        return None
+
     def deformation_gradients(self, positions: Array) -> Array:
         """Return the columns of F, (2, m, 3)."""
         return np.asarray((self._gradient @ positions).reshape(2, -1, 3))
 
-    def value_gradient(self, positions: Array) -> tuple[float, Array]:
+    def _value_gradient(self, positions: Array) -> tuple[float, Array]:
         F = self.deformation_gradients(positions)
         density, stress = self._stress(F)
         if self.fabric.yarn_modulus:
@@ -320,23 +306,14 @@ class Corotational(Membrane):
     number = 0
     label = "Corotational"
     description = "Equally stiff at any stretch, and stable under compression"
-    _compiled: tuple[Array, Array, CompiledMembrane] | None = None
 
-    def compiled(self) -> CompiledMembrane | None:
-        """Return the compiled energy, or None without a kernel; copies with other weights or shapes get their own."""
-        library = load_library()
-        if library is None:
-            return None
-        known = self._compiled
-        if known is None or known[0] is not self.shape_gradients or known[1] is not self.weights:
-            moduli = self.weights[:, None] * np.array([self.fabric.mu, self.fabric.lam, self.fabric.yarn_modulus])
-            found = CompiledMembrane(library, self._nodes, self.triangles, self.shape_gradients, moduli)
-            self._compiled = known = self.shape_gradients, self.weights, found
-        return known[2]
+    @property
+    def kernel_data(self) -> tuple[Array, Array]:
+        return self.shape_gradients, self.weights
 
-    def value_gradient(self, positions: Array) -> tuple[float, Array]:
-        compiled = self.compiled()
-        return super().value_gradient(positions) if compiled is None else compiled.value_gradient(positions)
+    def _compile(self, library: KernelLibrary) -> CompiledMembrane:
+        moduli = self.weights[:, None] * np.array([self.fabric.mu, self.fabric.lam, self.fabric.yarn_modulus])
+        return CompiledMembrane(library, self._nodes, self.triangles, self.shape_gradients, moduli)
 
     def _stress(self, F: Array) -> tuple[Array, Array]:
         # Put the coordinates first: numpy is much faster along many elements than along three coordinates.
@@ -352,9 +329,7 @@ class Corotational(Membrane):
         mu, lam = self.fabric.mu, self.fabric.lam
         polar = _PolarDecomposition.decompose(np.ascontiguousarray(F.transpose(0, 2, 1)))
         k = lam * (polar.trace - 2.0) - 2.0 * mu
-        rotation_stiffness, (a, b, c) = (
-            _projected_curvature(mu, k, polar) if project else _exact_curvature(mu, k, polar)
-        )
+        rotation_stiffness, (a, b, c) = _curvature(mu, k, polar, project)
         r1, r2 = polar.rotation
         normal = np.cross(r1, r2, axis=0)
         slopes = np.ascontiguousarray(self._sorted_gradients.transpose(1, 2, 0))
@@ -388,16 +363,16 @@ class Corotational(Membrane):
         return blocks.reshape(9, -1)
 
 
-def _exact_curvature(mu: float, k: Array, polar: _PolarDecomposition) -> tuple[Array, tuple[Array, Array, Array]]:
-    """Return the stiffness of in-plane rotation (m,) and the entries of the out-of-plane matrix."""
+def _curvature(
+    mu: float, k: Array, polar: _PolarDecomposition, project: bool
+) -> tuple[Array, tuple[Array, Array, Array]]:
+    """Return the stiffness of in-plane rotation (m,) and the entries of the out-of-plane matrix.
+
+    project: set negative eigenvalues to zero.
+    """
     first, mixed, second = polar.inverse
-    return 2.0 * mu + 2.0 * k / polar.trace, (2.0 * mu + k * first, k * mixed, 2.0 * mu + k * second)
-
-
-def _projected_curvature(mu: float, k: Array, polar: _PolarDecomposition) -> tuple[Array, tuple[Array, Array, Array]]:
-    """Return the values of _exact_curvature() with negative eigenvalues set to zero."""
-    rotation_stiffness, (a, b, c) = _exact_curvature(mu, k, polar)
-    return np.maximum(rotation_stiffness, 0.0), _positive_part(a, b, c)
+    rotation, entries = 2.0 * mu + 2.0 * k / polar.trace, (2.0 * mu + k * first, k * mixed, 2.0 * mu + k * second)
+    return (np.maximum(rotation, 0.0), _positive_part(*entries)) if project else (rotation, entries)
 
 
 def _positive_part(a: Array, b: Array, c: Array) -> tuple[Array, Array, Array]:

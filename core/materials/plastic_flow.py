@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -41,34 +40,30 @@ class YieldSurface:
     max_strain: float
 
 
-class PlasticFlow(Protocol):
-    """Plastic flow of the elements of an energy. A flow is a single array for each type of element."""
+class PlasticFlow:
+    """Base class of the plastic flow of the elements of an energy. A flow is a single array for each type of element.
 
-    @property
-    def energy(self) -> Energy:
-        """Energy without plastic flow."""
-        ...
+    energy: without plastic flow.  elements: nodes (m, k) of the elements of equivalent_strain().
+    """
 
-    @property
-    def elements(self) -> Index:
-        """Nodes (m, k) of the elements of equivalent_strain()."""
-        ...
+    energy: Energy
+    elements: Index
 
     def zero_flow(self) -> Array:
         """Return the flow of undeformed elements."""
-        ...
+        raise NotImplementedError
 
     def energy_after(self, flow: Array) -> Energy:
         """Return the energy after a plastic flow."""
-        ...
+        raise NotImplementedError
 
     def updated_flow(self, flow: Array, positions: Array, yield_surface: YieldSurface) -> Array:
         """Return the flow at the end of a step at positions (n, 3) m; the same array if nothing flows."""
-        ...
+        raise NotImplementedError
 
     def equivalent_strain(self, flow: Array, reference: Array | None = None) -> Array:
         """Return the equivalent plastic strain (m,) of a flow, relative to a reference flow if given."""
-        ...
+        raise NotImplementedError
 
 
 def _plastic_increments(size: Array, yield_surface: YieldSurface) -> Array:
@@ -77,12 +72,7 @@ def _plastic_increments(size: Array, yield_surface: YieldSurface) -> Array:
     return np.asarray(np.where(increments > _MIN_INCREMENT, increments, 0.0))
 
 
-def _tensor_exponentials(logs: Array, vectors: Array) -> Array:
-    """Return tensors (m, d, d) with eigenvalues exp(logs) (m, d) and given eigenvectors (m, d, d)."""
-    return np.asarray((vectors * np.exp(logs)[:, None, :]) @ vectors.transpose(0, 2, 1))
-
-
-class TensorFlow:
+class TensorFlow(PlasticFlow):
     """Flow (m, d, d) of elements with a deformation gradient, F = F_e F_p.
 
     With F_e = U S V^T and e = log S (for solids its deviatoric part, which preserves volume),
@@ -92,13 +82,12 @@ class TensorFlow:
     and then the strain of F_p is limited to max_strain.
     """
 
+    energy: TetElasticity | Membrane
+
     def __init__(self, energy: TetElasticity | Membrane) -> None:
         self.energy = energy
         self._is_solid = isinstance(energy, TetElasticity)
-
-    @property
-    def elements(self) -> Index:
-        return self.energy.tets if isinstance(self.energy, TetElasticity) else self.energy.triangles
+        self.elements = energy.tets if isinstance(energy, TetElasticity) else energy.triangles
 
     def zero_flow(self) -> Array:
         return np.tile(np.eye(3 if self._is_solid else 2), (len(self.elements), 1, 1))
@@ -111,7 +100,9 @@ class TensorFlow:
         return logs - logs.mean(axis=1, keepdims=True) if self._is_solid else logs
 
     def updated_flow(self, flow: Array, positions: Array, yield_surface: YieldSurface) -> Array:
-        F = self._deformation_gradients(positions) @ np.linalg.inv(flow)
+        # F (m, 3, d) relative to the modelled shape.
+        order = (2, 0, 1) if self._is_solid else (1, 2, 0)
+        F = np.ascontiguousarray(self.energy.deformation_gradients(positions).transpose(order)) @ np.linalg.inv(flow)
         squares, vectors = np.linalg.eigh(F.transpose(0, 2, 1) @ F)
         # Inverted or crushed elements have no meaningful strain.
         is_sound = np.linalg.det(F) > 0.0 if self._is_solid else squares[:, 0] > _CRUSHED_STRETCH**2
@@ -123,9 +114,10 @@ class TensorFlow:
             return flow
         strain_increments = strain[flowing] * (increments[flowing] / size[flowing])[:, None]
         new_flow = flow.copy()
-        new_flow[flowing] = self._limit_strain(
-            _tensor_exponentials(strain_increments, vectors[flowing]) @ flow[flowing], yield_surface.max_strain
-        )
+        vectors = vectors[flowing]
+        # Tensors with eigenvalues exp(strain increment).
+        factors = (vectors * np.exp(strain_increments)[:, None, :]) @ vectors.transpose(0, 2, 1)
+        new_flow[flowing] = self._limit_strain(factors @ flow[flowing], yield_surface.max_strain)
         return new_flow
 
     def _limit_strain(self, flow: Array, max_strain: float) -> Array:
@@ -137,28 +129,20 @@ class TensorFlow:
         # Recompute elements within the limit too, so that rounding cannot accumulate to a change of volume.
         return np.asarray((left * np.exp(strain)[:, None, :]) @ right)
 
-    def _deformation_gradients(self, positions: Array) -> Array:
-        """Return F (m, 3, d) relative to the modelled shape."""
-        if isinstance(self.energy, TetElasticity):
-            return np.ascontiguousarray(self.energy.deformation_gradients(positions).transpose(2, 0, 1))
-        return np.ascontiguousarray(self.energy.deformation_gradients(positions).transpose(1, 2, 0))
-
     def equivalent_strain(self, flow: Array, reference: Array | None = None) -> Array:
         relative_flow = flow if reference is None else flow @ np.linalg.inv(reference)
         sizes = np.linalg.svd(relative_flow, compute_uv=False)
         return np.asarray(np.linalg.norm(self._deviatoric(np.log(np.maximum(sizes, _TINY))), axis=1))
 
 
-class SpringFlow:
+class SpringFlow(PlasticFlow):
     """Flow (m,) of springs: the logarithm of the rest length over the modelled length."""
+
+    energy: StrainEnergy
 
     def __init__(self, energy: StrainEnergy) -> None:
         assert isinstance(energy.strain, SpringStrain)
-        self.energy, self._spring = energy, energy.strain
-
-    @property
-    def elements(self) -> Index:
-        return self._spring.elements
+        self.energy, self._spring, self.elements = energy, energy.strain, energy.strain.elements
 
     def zero_flow(self) -> Array:
         return np.zeros(len(self._spring.lengths))
@@ -182,24 +166,22 @@ class SpringFlow:
         return np.asarray(np.abs(flow if reference is None else flow - reference))
 
 
-class BendingFlow:
+class BendingFlow(PlasticFlow):
     """Flow (h,) of the hinges of a sheet: the change of their rest angles in rad.
 
     The strain of a triangle is that at its outer surface, t/2 |Lambda|, with Lambda of energies.shell_bending. Strain
     beyond the limit flows in equal proportion from all angles of a triangle, half from each side of a hinge.
     """
 
+    energy: ShellBending
+
     def __init__(self, energy: ShellBending, rest: Array, thickness: float) -> None:
         """rest: (n, 3) m.  thickness: t in m."""
         self.energy, self._rest, self._thickness = energy, rest, thickness
-        self._faces = energy.hinges.faces
+        self._faces, self.elements = energy.hinges.faces, energy.triangles
         is_pinned = energy.pinned[self._faces]
         # A pinned triangle does not bend: its neighbour determines the flow of their hinge alone.
         self._flow_shares = np.where(is_pinned, 0.0, np.where(is_pinned[:, ::-1], 1.0, 0.5))
-
-    @property
-    def elements(self) -> Index:
-        return self.energy.triangles
 
     @cached_property
     def _strain_operator(self) -> csr_matrix:

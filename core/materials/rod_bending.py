@@ -18,10 +18,11 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index, Mask
-from ..native.library import load_library
+from ..native.library import KernelLibrary
 from ..native.ropes import CompiledRods
 from .assembly import assemble_matrix, assemble_vector, project_positive
 from .rod_strains import rod_bending_strains
+from .strain_energy import KernelEnergy
 
 # Smoothing of the angle at zero, relative to the rest angle.
 _SMOOTHING_RATIO = 0.5
@@ -35,7 +36,7 @@ _MIN_FOLD_SINE = 1e-4
 
 
 @dataclass(frozen=True)
-class RodBending:
+class RodBending(KernelEnergy[CompiledRods]):
     """Bending energy of rods.
 
     elements: (m, 3) nodes, in order along the rod.  stiffness: (m,) E I in N m^2.  lengths: (m,) m, bending lengths.
@@ -78,23 +79,10 @@ class RodBending:
     def with_nodal_scale(self, factors: Array) -> RodBending:
         return replace(self, stiffness=self.stiffness * factors[self.elements].mean(axis=1))
 
-    def compiled(self) -> CompiledRods | None:
-        """Return the compiled energy, or None without a kernel."""
-        return None if load_library() is None else self._compiled
+    def _compile(self, library: KernelLibrary) -> CompiledRods:
+        return CompiledRods(library, self.elements, self.weights, self.rest_angles, self.smoothing)
 
-    @cached_property
-    def _compiled(self) -> CompiledRods | None:
-        library = load_library()
-        return (
-            None
-            if library is None
-            else CompiledRods(library, self.elements, self.weights, self.rest_angles, self.smoothing)
-        )
-
-    def value_gradient(self, positions: Array) -> tuple[float, Array]:
-        compiled = self.compiled()
-        if compiled is not None:
-            return compiled.value_gradient(positions)
+    def _value_gradient(self, positions: Array) -> tuple[float, Array]:
         corners = positions[self.elements]
         squares = _edge_angles(corners) ** 2
         smoothed_difference = np.sqrt(squares + self.smoothing) - np.sqrt(self.rest_angles**2 + self.smoothing)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.arrays import Array, Index, Mask
-from .strains import finite_difference_hessian
+from .strains import RelativeStrain
 
 SMALL_ANGLE = 0.1
 _MIN_LENGTH = 1e-30
@@ -31,11 +31,8 @@ def _cross_matrices(v: Array) -> Array:
     return np.cross(np.eye(3)[None], v[:, None, :]).transpose(0, 2, 1) * -1.0
 
 
-class AngleStrain:
+class AngleStrain(RelativeStrain):
     """Bending strain theta/L, one component; singular gradient at theta = 0."""
-
-    def __init__(self, lengths: Array, elements: Index) -> None:
-        self.elements, self.lengths = elements, lengths
 
     def values(self, corners: Array) -> Array:
         _, _, c, d = _edge_products(corners)
@@ -49,15 +46,9 @@ class AngleStrain:
         by_b = np.cross(axis, b) / np.maximum((b * b).sum(axis=1), _MIN_LENGTH)[:, None]
         return _node_derivatives(by_a[:, None], by_b[:, None]) / self.lengths[:, None, None]
 
-    def contracted_hessian(self, corners: Array, stress: Array) -> Array:
-        return finite_difference_hessian(self.gradient, corners, stress)
 
-
-class TangentStrain:
+class TangentStrain(RelativeStrain):
     """Bending strain k/L, three components; smooth at theta = 0, singular at pi/2."""
-
-    def __init__(self, lengths: Array, elements: Index) -> None:
-        self.elements, self.lengths = elements, lengths
 
     def values(self, corners: Array) -> Array:
         _, _, c, d = _edge_products(corners)
@@ -69,9 +60,6 @@ class TangentStrain:
         by_a = (-_cross_matrices(b) - k[:, :, None] * b[:, None, :]) / d[:, None, None]
         by_b = (_cross_matrices(a) - k[:, :, None] * a[:, None, :]) / d[:, None, None]
         return _node_derivatives(by_a, by_b) / self.lengths[:, None, None]
-
-    def contracted_hessian(self, corners: Array, stress: Array) -> Array:
-        return finite_difference_hessian(self.gradient, corners, stress)
 
 
 def rod_bending_strains(

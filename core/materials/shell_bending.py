@@ -20,10 +20,11 @@ from scipy.sparse import coo_matrix, csr_matrix, diags, kron
 from scipy.sparse.csgraph import connected_components
 
 from ..base.arrays import Array, Index, Mask
-from ..native.library import load_library
+from ..native.library import KernelLibrary
 from ..native.sheets import CompiledShell
 from .assembly import assemble_matrix, assemble_vector
-from .strains import finite_difference_hessian
+from .strain_energy import KernelEnergy
+from .strains import Strain
 from .surface_strains import Hinges
 
 # Rest angles below this count as flat, rad.
@@ -33,7 +34,7 @@ _MIN_DIVISOR = 1e-30
 _FADE_START = 2.0 * np.pi / 3.0
 
 
-class DihedralAngle:
+class DihedralAngle(Strain):
     """Signed dihedral angle of hinges as a strain of one component, positive towards the normals. Nodes: see Hinges."""
 
     def __init__(self, hinges: Index) -> None:
@@ -56,9 +57,6 @@ class DihedralAngle:
         end = -along[0] * a - along[1] * b
         return np.asarray(np.concatenate([start, end, a, b], axis=1)[:, None])
 
-    def contracted_hessian(self, corners: Array, stress: Array) -> Array:
-        return finite_difference_hessian(self.gradient, corners, stress)
-
 
 def _normals(corners: Array) -> tuple[Array, Array, Array]:
     """Return the edges and the normals of both triangles, with the length of twice the area."""
@@ -66,14 +64,13 @@ def _normals(corners: Array) -> tuple[Array, Array, Array]:
     return e, np.cross(e, corners[:, 2] - corners[:, 0]), np.cross(corners[:, 3] - corners[:, 0], e)
 
 
-class ShellBending:
+class ShellBending(KernelEnergy[CompiledShell]):
     """Bending energy of a sheet, see the module docstring.
 
     triangles: (m, 3), consistently oriented in flat pieces.  hinges: of the triangles.  stiffness: K_b, (h, h) N m.
-    pinned: (m,) mask of pinned triangles, which do not bend.
+    pinned: (m,) mask of pinned triangles, which do not bend.  coordinate_hessian: constant Hessian (n, n) N/m of each
+    coordinate of a flat sheet, else None.
     """
-
-    _compiled: tuple[Array, csr_matrix, CompiledShell] | None = None
 
     def __init__(
         self,
@@ -101,10 +98,10 @@ class ShellBending:
         stiff = np.broadcast_to(np.asarray(rigidity, dtype=float), len(triangles))
         self.stiffness = _hinge_stiffness(rest, triangles, self.hinges, stiff, pinned, poisson)
         self._flat_operator: csr_matrix | None = None
-        self._flat_hessian: csr_matrix | None = None
+        self.coordinate_hessian: csr_matrix | None = None
         if _is_flat(self._rest_angles):
             self._flat_operator = _flat_hinge_operator(corners, self.hinges.nodes, len(rest))
-            self._flat_hessian = (self._flat_operator.T @ self.stiffness @ self._flat_operator).tocsr()
+            self.coordinate_hessian = (self._flat_operator.T @ self.stiffness @ self._flat_operator).tocsr()
         self._update_rounding()
 
     def _update_rounding(self) -> None:
@@ -116,7 +113,7 @@ class ShellBending:
         other = copy(self)
         other._rest_angles = self._rest_angles + flow
         # With rest angles the sheet is not flat.
-        other._flat_operator = other._flat_hessian = None
+        other._flat_operator = other.coordinate_hessian = None
         return other
 
     def with_nodal_scale(self, factors: Array) -> ShellBending:
@@ -125,38 +122,24 @@ class ShellBending:
         # Scale each pair by the geometric mean of both hinges, which keeps the matrix positive semi-definite.
         other.stiffness = (root @ self.stiffness @ root).tocsr()
         if self._flat_operator is not None:
-            other._flat_hessian = (self._flat_operator.T @ other.stiffness @ self._flat_operator).tocsr()
+            other.coordinate_hessian = (self._flat_operator.T @ other.stiffness @ self._flat_operator).tocsr()
         other._update_rounding()
         return other
 
     @property
-    def coordinate_hessian(self) -> csr_matrix | None:
-        """Constant Hessian (n, n) N/m of each coordinate for a flat sheet, else None."""
-        return self._flat_hessian
+    def kernel_data(self) -> tuple[Array, csr_matrix] | None:
+        return (self._rest_angles, self.stiffness) if self.coordinate_hessian is None else None
 
-    def compiled(self) -> CompiledShell | None:
-        """Return the compiled energy of a curved sheet; None for a flat one or without a kernel."""
-        library = None if self._flat_hessian is not None else load_library()
-        if library is None:
-            return None
-        known = self._compiled
-        if known is None or known[0] is not self._rest_angles or known[1] is not self.stiffness:
-            self.stiffness.sum_duplicates()
-            found = CompiledShell(
-                library, self._nodes, self.hinges.nodes, self._rest_angles, self.stiffness, _FADE_START
-            )
-            self._compiled = known = self._rest_angles, self.stiffness, found
-        return known[2]
+    def _compile(self, library: KernelLibrary) -> CompiledShell:
+        self.stiffness.sum_duplicates()
+        return CompiledShell(library, self._nodes, self.hinges.nodes, self._rest_angles, self.stiffness, _FADE_START)
 
-    def value_gradient(self, positions: Array) -> tuple[float, Array]:
-        if self._flat_hessian is not None:
+    def _value_gradient(self, positions: Array) -> tuple[float, Array]:
+        if self.coordinate_hessian is not None:
             # Relative to the mean, to keep precision far from the origin.
             near = positions - positions.mean(axis=0)
-            pull = self._flat_hessian @ near
+            pull = self.coordinate_hessian @ near
             return 0.5 * float(np.vdot(pull, near)), np.asarray(pull)
-        compiled = self.compiled()
-        if compiled is not None:
-            return compiled.value_gradient(positions)
         corners = positions[self.hinges.nodes]
         value, moment = self._energy_and_moments(self._excess_angles_at(corners))
         forces = moment[:, None] * self._dihedral.gradient(corners)[:, 0]
@@ -204,8 +187,8 @@ class ShellBending:
 
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
         """Return the Hessian; if projected, a curved sheet uses the Gauss-Newton approximation."""
-        if self._flat_hessian is not None:
-            return kron(self._flat_hessian, np.eye(3), format="csr")
+        if self.coordinate_hessian is not None:
+            return kron(self.coordinate_hessian, np.eye(3), format="csr")
         corners = positions[self.hinges.nodes]
         excess = self._excess_angles_at(corners)
         J = self.angle_jacobian(positions)

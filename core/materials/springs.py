@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from ..base.arrays import Array, Index
-from ..native.library import load_library
+from ..native.library import KernelLibrary
 from ..native.ropes import CompiledSprings
-from .strain_energy import StrainEnergy
+from .strain_energy import KernelEnergy, StrainEnergy
 from .strains import SpringStrain
 
 
-class SpringEnergy(StrainEnergy):
-    """Energy of springs, which the kernel evaluates if there is one."""
+class SpringEnergy(KernelEnergy[CompiledSprings], StrainEnergy):
+    """Energy of springs."""
 
     strain: SpringStrain
 
-    def compiled(self) -> CompiledSprings | None:
-        """Return the compiled energy, or None without a kernel."""
-        return None if load_library() is None else self._compiled
+    def _compile(self, library: KernelLibrary) -> CompiledSprings:
+        return CompiledSprings(library, self.strain.elements, self.strain.lengths, self.weights)
 
-    @cached_property
-    def _compiled(self) -> CompiledSprings | None:
-        library = load_library()
-        return (
-            None
-            if library is None
-            else CompiledSprings(library, self.strain.elements, self.strain.lengths, self.weights)
-        )
-
-    def value_gradient(self, positions: Array) -> tuple[float, Array]:
-        compiled = self.compiled()
-        return super().value_gradient(positions) if compiled is None else compiled.value_gradient(positions)
+    def _value_gradient(self, positions: Array) -> tuple[float, Array]:
+        return StrainEnergy.value_gradient(self, positions)
 
 
 def spring_energy(edges: Index, lengths: Array, stiffness: Array) -> SpringEnergy:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array
+from ..native.library import KernelLibrary, load_library
 from .assembly import assemble_matrix, assemble_vector, project_positive
 from .strains import Strain, components_from_tensors, tensors_from_components
 
@@ -32,6 +33,48 @@ class Energy(Protocol):
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
         """Return the Hessian (3n, 3n) in N/m, projected to positive semi-definite if `project`."""
         ...
+
+
+class CompiledFunction(Protocol):
+    """Energy in the compiled kernel."""
+
+    def value_gradient(self, positions: Array) -> tuple[float, Array]: ...
+
+
+Compiled = TypeVar("Compiled", bound=CompiledFunction)
+
+
+class KernelEnergy(Generic[Compiled]):
+    """Base class of energies that the kernel evaluates if there is one."""
+
+    _last_compiled: tuple[tuple[object, ...], Compiled] | None = None
+
+    @property
+    def kernel_data(self) -> tuple[object, ...] | None:
+        """Data that a copy may replace, so that it is compiled again; None if the kernel cannot evaluate the energy."""
+        return ()
+
+    def compiled(self) -> Compiled | None:
+        """Return the compiled energy, or None without a kernel."""
+        library, data, last = load_library(), self.kernel_data, self._last_compiled
+        if library is None or data is None:
+            return None
+        if last is None or any(old is not new for old, new in zip(last[0], data, strict=True)):
+            last = data, self._compile(library)
+            # Some energies are frozen.
+            object.__setattr__(self, "_last_compiled", last)
+        return last[1]
+
+    def _compile(self, library: KernelLibrary) -> Compiled:
+        raise NotImplementedError
+
+    def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        compiled = self.compiled()
+        return self._value_gradient(positions) if compiled is None else compiled.value_gradient(positions)
+
+    def _value_gradient(self, positions: Array) -> tuple[float, Array]:
+        """Return the value and its gradient without the kernel, see Energy."""
+        raise NotImplementedError
 
 
 def isotropic_moduli(lam: float, mu: float, dimension: int) -> Array:

@@ -6,9 +6,6 @@ off-diagonal components times sqrt 2), so that the dot product of components equ
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
-
 import numpy as np
 
 from ..base.arrays import Array, Index
@@ -16,22 +13,42 @@ from ..base.arrays import Array, Index
 _ROOT = np.sqrt(2.0)
 
 
-class Strain(Protocol):
-    """Interface of a strain measure. elements: (m, k) nodes of each element."""
+class Strain:
+    """Base class of strain measures. elements: (m, k) nodes of each element."""
 
     elements: Index
 
     def values(self, corners: Array) -> Array:
         """Return the strain components (m, c) at corners (m, k, 3)."""
-        ...
+        raise NotImplementedError
 
     def gradient(self, corners: Array) -> Array:
         """Return the derivatives (m, c, 3k) of the strain with respect to the corners."""
-        ...
+        raise NotImplementedError
 
     def contracted_hessian(self, corners: Array, stress: Array) -> Array:
-        """Return the second derivatives of the strain contracted with a stress (m, c): (m, 3k, 3k)."""
-        ...
+        """Return the second derivatives of the strain contracted with a stress (m, c): (m, 3k, 3k).
+
+        By default, they are central differences of the gradient, which are accurate enough for a Hessian.
+        """
+        m, k, _ = corners.shape
+        step = 1e-6 * float(np.abs(corners - corners.mean(axis=1, keepdims=True)).max())
+        H = np.empty((m, 3 * k, 3 * k))
+        for column in range(3 * k):
+            perturbed = corners.reshape(m, -1).copy()
+            perturbed[:, column] += step
+            forward = self.gradient(perturbed.reshape(m, k, 3))
+            perturbed[:, column] -= 2.0 * step
+            backward = self.gradient(perturbed.reshape(m, k, 3))
+            H[:, column] = np.einsum("mc,mcw->mw", stress, forward - backward) / (2.0 * step)
+        return 0.5 * (H + H.transpose(0, 2, 1))
+
+
+class RelativeStrain(Strain):
+    """Base class of strains relative to the rest lengths (m,) m of the elements."""
+
+    def __init__(self, lengths: Array, elements: Index) -> None:
+        self.elements, self.lengths = elements, lengths
 
 
 def symmetric_indices(dimension: int) -> tuple[Array, Array, Array]:
@@ -63,22 +80,20 @@ def shape_gradients(rest: Array, elements: Index) -> Array:
     return np.concatenate([-inverse.sum(axis=1, keepdims=True), inverse], axis=1)
 
 
-def finite_difference_hessian(gradient: Callable[[Array], Array], corners: Array, stress: Array) -> Array:
-    """Return second derivatives contracted with a stress (m, c), by central differences of a gradient: (m, 3k, 3k)."""
-    m, k, _ = corners.shape
-    step = 1e-6 * float(np.abs(corners - corners.mean(axis=1, keepdims=True)).max())
-    H = np.empty((m, 3 * k, 3 * k))
-    for column in range(3 * k):
-        perturbed = corners.reshape(m, -1).copy()
-        perturbed[:, column] += step
-        forward = gradient(perturbed.reshape(m, k, 3))
-        perturbed[:, column] -= 2.0 * step
-        backward = gradient(perturbed.reshape(m, k, 3))
-        H[:, column] = np.einsum("mc,mcw->mw", stress, forward - backward) / (2.0 * step)
-    return 0.5 * (H + H.transpose(0, 2, 1))
+def _symmetric_gradient(F: Array, G: Array) -> Array:
+    """Return the derivatives (m, c, 3k) of sym(F^T dF) by the corners, with dF from shape gradients G (m, k, d).
+
+    F: (m, 3, d), or (1, 3, d) for all elements.
+    """
+    rows, columns, factors = symmetric_indices(G.shape[2])
+    # d eps_ab / d x_k = (F_a G_kb + F_b G_ka)/2
+    half = np.einsum("mia,mka->maki", F[:, :, rows], G[:, :, columns])
+    other = np.einsum("mia,mka->maki", F[:, :, columns], G[:, :, rows])
+    whole = 0.5 * factors[:, None, None] * (half + other)
+    return np.asarray(whole.reshape(len(G), len(rows), 3 * G.shape[1]))
 
 
-class GreenStrain:
+class GreenStrain(Strain):
     """Green strain (F^T F - I)/2 of tetrahedra (rest (n, 3) m) or triangles in space (rest (n, 2) m, in the plane)."""
 
     def __init__(self, rest: Array, elements: Index) -> None:
@@ -95,13 +110,7 @@ class GreenStrain:
         return components_from_tensors(0.5 * (F.transpose(0, 2, 1) @ F - np.eye(self.dimension)))
 
     def gradient(self, corners: Array) -> Array:
-        rows, columns, factors = symmetric_indices(self.dimension)
-        F, G = self.deformation_gradients(corners), self._shape_gradients
-        # d eps_ab / d x_k = (F_a G_kb + F_b G_ka)/2
-        half = np.einsum("mia,mka->maki", F[:, :, rows], G[:, :, columns])
-        other = np.einsum("mia,mka->maki", F[:, :, columns], G[:, :, rows])
-        whole = 0.5 * factors[:, None, None] * (half + other)
-        return np.asarray(whole.reshape(len(corners), len(rows), 3 * corners.shape[1]))
+        return _symmetric_gradient(self.deformation_gradients(corners), self._shape_gradients)
 
     def contracted_hessian(self, corners: Array, stress: Array) -> Array:
         corner_products = (
@@ -113,17 +122,14 @@ class GreenStrain:
         return np.asarray(np.einsum("mkl,ij->mkilj", corner_products, np.eye(3)).reshape(m, 3 * k, 3 * k))
 
 
-class BiotStrain:
+class BiotStrain(GreenStrain):
     """Biot strain S - I with F = R S, of corotational elements; its rate is Green's in eigenvectors of S, rescaled."""
 
-    def __init__(self, rest: Array, elements: Index) -> None:
-        self.elements = elements
-        self._green = GreenStrain(rest, elements)
-        self.dimension = self._green.dimension
+    contracted_hessian = Strain.contracted_hessian
 
     def _principal_stretches(self, corners: Array) -> tuple[Array, Array]:
         """Return the principal stretches (m, d) and directions (m, d, d)."""
-        F = self._green.deformation_gradients(corners)
+        F = self.deformation_gradients(corners)
         values, vectors = np.linalg.eigh(F.transpose(0, 2, 1) @ F)
         return np.sqrt(np.maximum(values, 0.0)), vectors
 
@@ -136,7 +142,7 @@ class BiotStrain:
         sizes, V = self._principal_stretches(corners)
         total = np.maximum(sizes[:, :, None] + sizes[:, None, :], 1e-12)
         rows, columns, factors = symmetric_indices(self.dimension)
-        rates = self._green.gradient(corners) / factors[:, None]
+        rates = super().gradient(corners) / factors[:, None]
         m, _, width = rates.shape
         full = np.zeros((m, self.dimension, self.dimension, width))
         full[:, rows, columns] = full[:, columns, rows] = rates
@@ -144,47 +150,21 @@ class BiotStrain:
         back = np.einsum("mai,mijw,mbj->mabw", V, turned, V)
         return np.asarray(back[:, rows, columns] * factors[:, None])
 
-    def contracted_hessian(self, corners: Array, stress: Array) -> Array:
-        """Return the contracted second derivatives by finite differences, which are accurate enough for a Hessian."""
-        return finite_difference_hessian(self.gradient, corners, stress)
 
-
-class SpatialStrain:
+class SpatialStrain(GreenStrain):
     """Rate of deformation sym(F' F^-1) of tetrahedra, as in a Newtonian fluid: for damping of Neo-Hookean bodies.
 
     Only the gradient (the rate) is spatial; values are those of the Green strain.
     """
 
-    def __init__(self, rest: Array, elements: Index) -> None:
-        self.elements = elements
-        self._green = GreenStrain(rest, elements)
-        self.dimension = self._green.dimension
-
-    def values(self, corners: Array) -> Array:
-        return self._green.values(corners)
-
     def gradient(self, corners: Array) -> Array:
         # Spatial gradients of the shape functions: G F^-1. A degenerate element has none and adds no damping.
-        F = self._green.deformation_gradients(corners)
-        spatial_gradients = self._green._shape_gradients @ np.linalg.pinv(F)
-        rows, columns, factors = symmetric_indices(3)
-        unit = np.eye(3)
-        half = np.einsum("ia,mka->maki", unit[:, rows], spatial_gradients[:, :, columns])
-        other = np.einsum("ia,mka->maki", unit[:, columns], spatial_gradients[:, :, rows])
-        return np.asarray(
-            (0.5 * factors[:, None, None] * (half + other)).reshape(len(corners), len(rows), 3 * corners.shape[1])
-        )
-
-    def contracted_hessian(self, corners: Array, stress: Array) -> Array:
-        return self._green.contracted_hessian(corners, stress)
+        spatial_gradients = self._shape_gradients @ np.linalg.pinv(self.deformation_gradients(corners))
+        return _symmetric_gradient(np.eye(3)[None], spatial_gradients)
 
 
-class SpringStrain:
+class SpringStrain(RelativeStrain):
     """Strain |x_i - x_j|/L - 1 of springs ([SRD] 3.6)."""
-
-    def __init__(self, lengths: Array, elements: Index) -> None:
-        self.elements = elements
-        self.lengths = lengths
 
     def _directions_and_lengths(self, corners: Array) -> tuple[Array, Array]:
         """Return the unit directions (m, 3) and lengths (m,) of the springs."""

@@ -9,11 +9,12 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index
-from ..native.library import load_library
+from ..native.library import KernelLibrary
 from ..native.tetrahedra import CompiledTetrahedra
 from .assembly import SparsityPattern, project_positive
 from .elastic_density import ElasticDensity
 from .stable_neo_hookean import StableNeoHookean
+from .strain_energy import KernelEnergy
 from .strains import shape_gradients
 
 # Deviation of F from the identity below which an element is at rest; covers rounding far from the origin.
@@ -22,7 +23,7 @@ _REST_TOLERANCE = 1e-9
 _ZERO_TOLERANCE = 1e-14
 
 
-class TetElasticity:
+class TetElasticity(KernelEnergy[CompiledTetrahedra]):
     """Elastic energy: sum over tetrahedra of weight * Psi(F), F = D_s D_m^-1 (constant per element).
 
     rest: (n, 3) m.  tets: (m, 4).  weights: (m,) m^3, the volume of material in each tet (its volume times the fill
@@ -51,8 +52,6 @@ class TetElasticity:
         self.rounding = 8.0 * float(np.finfo(float).eps) * modulus * float(weights.sum())
         # Computed on first use and shared by copies, which have the same elements.
         self._pattern: list[SparsityPattern] = []
-        # The shape gradients and weights of the compiled kernel, and the kernel.
-        self._kernel_cache: tuple[Array, Array, CompiledTetrahedra] | None = None
 
     def deformation_gradients(self, positions: Array) -> Array:
         """Return deformation gradients F (3, 3, m)."""
@@ -62,10 +61,7 @@ class TetElasticity:
             row[:] = self._gradient @ place
         return F.reshape(3, 3, -1)
 
-    def value_gradient(self, positions: Array) -> tuple[float, Array]:
-        compiled = self._kernel()
-        if compiled is not None:
-            return compiled.value_gradient(positions)
+    def _value_gradient(self, positions: Array) -> tuple[float, Array]:
         density, stress = self.model.density_stress(self.deformation_gradients(positions))
         stress *= self.weights
         gradient = np.empty((self._node_count, 3))
@@ -73,26 +69,14 @@ class TetElasticity:
             gradient[:, axis] = self._divergence @ row
         return float(self.weights @ density), gradient
 
-    def _kernel(self) -> CompiledTetrahedra | None:
-        """Return the compiled kernel of this energy, or None; copies with other weights or shapes get their own."""
-        compiled_library = load_library()
-        if compiled_library is None or type(self.model) is not StableNeoHookean:
-            return None
-        if (
-            self._kernel_cache is None
-            or self._kernel_cache[0] is not self._shape_gradients
-            or self._kernel_cache[1] is not self.weights
-        ):
-            compiled = CompiledTetrahedra(
-                compiled_library,
-                self._node_count,
-                self.tets,
-                self._shape_gradients,
-                self.weights,
-                self.model.kernel_parameters,
-            )
-            self._kernel_cache = self._shape_gradients, self.weights, compiled
-        return self._kernel_cache[2]
+    @property
+    def kernel_data(self) -> tuple[Array, Array] | None:
+        return (self._shape_gradients, self.weights) if type(self.model) is StableNeoHookean else None
+
+    def _compile(self, library: KernelLibrary) -> CompiledTetrahedra:
+        assert isinstance(self.model, StableNeoHookean)
+        parameters = self.model.kernel_parameters
+        return CompiledTetrahedra(library, self._node_count, self.tets, self._shape_gradients, self.weights, parameters)
 
     def with_flow(self, flow: Array) -> TetElasticity:
         """Return the energy after a plastic flow F_p (m, 3, 3) of determinant 1: F F_p^-1 replaces F."""
