@@ -20,7 +20,7 @@ from test_multifrontal import block_matrix, grid, linked_pieces, separate_pieces
 from animated import AnimatedScene
 from builders import gridded_box, static_body
 from dampsim.core.fields import forces
-from dampsim.core.materials import tetrahedra
+from dampsim.core.materials import strain_energy
 from dampsim.core.materials.elastic_density import ElasticMaterial
 from dampsim.core.materials.stable_neo_hookean import StableNeoHookean
 from dampsim.core.materials.stvk import StVK
@@ -51,7 +51,7 @@ CASES = {
 def without_kernel(found: Callable[[], Any]) -> Any:
     """Return the result of a call without the kernel."""
     with pytest.MonkeyPatch.context() as patch:
-        for user in (tetrahedra, fronts, two_level, forces):
+        for user in (strain_energy, fronts, two_level, forces):
             patch.setattr(user, "load_library", lambda: None)
         return found()
 
