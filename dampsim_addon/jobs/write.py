@@ -39,7 +39,7 @@ class WrittenBake:
     """Bake of an object, checked. error: m, see Result.  seconds: duration of the bake so far, s."""
 
     shot: Shot
-    target: type[Target]
+    target: Target
     cost: Cost
     error: float
     seconds: float
