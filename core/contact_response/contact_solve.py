@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from functools import cached_property
 
 import numpy as np
 
@@ -16,10 +16,9 @@ from ..contact.contact_history import ContactHistory, Impact, SupportModes
 from ..contact.contact_hysteresis import keep_alternating_contacts, keep_corner_contacts, keep_thread_contacts
 from ..contact.intersections import exactly_checked_pairs
 from ..contact.penalty_and_friction import ContactPotential, ContactSet, PenaltyScaling
-from ..objective.contact_problem import ContactProblem
 from ..objective.plastic_update import has_plastic_flow
-from ..objective.rigid_part import centre_of_mass_velocity, conserve_momentum, floating_clusters
 from ..objective.sleep import contact_dial_values
+from ..objective.weave_problem import AnyStepProblem
 from ..settle.controls import Controls
 from ..settle.step_report import GuardCounts, Verdict
 from ..settle.support_modes import (
@@ -30,7 +29,7 @@ from ..settle.support_modes import (
     law_overshoot,
     modal_damping,
 )
-from ..settle.work_meter import WorkMeter
+from ..settle.work_meter import Minimise, WorkMeter
 from ..solvers.objective import Minimum, Outcome, Tolerance
 from ..system.history import SystemContacts
 from ..system.inputs import Inputs
@@ -47,6 +46,7 @@ from .impacts import (
     support_velocity,
     update_impacts,
 )
+from .rigid_part import centre_of_mass_velocity, conserve_momentum, floating_clusters
 from .step_truncation import truncate_to_intersection_free
 
 
@@ -73,18 +73,14 @@ _REST_SPEED_RATIO = 3.0
 # Friction above this fraction of the Coulomb limit counts as close to sliding.
 _NEAR_LIMIT_FRACTION = 0.7
 
-_Problem = TypeVar("_Problem", bound=ContactProblem)
-
 
 @dataclass(frozen=True)
 class ContactSolve:
     """Contact solve of one step of h seconds.
 
-    contact_history: contacts at the end of the last step; None at the start of a shot.
-    impacts: impacts in progress, by pair of region indices.
-    support_modes: damped rigid modes of each region; None where it has no support.
     guards: judge the contacts and the motion.  counts: how often each fired, increased by this solve.
     meter: counts the work of detections and exact tests.
+    is_thorough: see CollisionDetection.  shared_detection: of another solve of the same step, which is as thorough.
     """
 
     system: System
@@ -92,57 +88,41 @@ class ContactSolve:
     inputs: Inputs
     h: float
     controls: Controls
-    detection: CollisionDetection
-    contact_history: ContactHistory | None
-    impacts: Mapping[tuple[int, int], Impact]
-    support_modes: tuple[SupportModes | None, ...]
-    guards: ContactGuards
-    counts: GuardCounts
-    meter: WorkMeter
+    guards: ContactGuards = field(default_factory=ContactGuards)
+    counts: GuardCounts = field(default_factory=Counter)
+    meter: WorkMeter = field(default_factory=WorkMeter)
+    is_thorough: bool = False
+    shared_detection: CollisionDetection | None = None
 
-    @staticmethod
-    def create(
-        system: System,
-        state: State,
-        inputs: Inputs,
-        h: float,
-        controls: Controls,
-        *,
-        is_thorough: bool = False,
-        guards: ContactGuards | None = None,
-        counts: GuardCounts | None = None,
-        meter: WorkMeter | None = None,
-        detection: CollisionDetection | None = None,
-    ) -> ContactSolve:
-        """Create the contact solve of a step. is_thorough: see CollisionDetection.
-
-        detection: of another solve of the same step, which is as thorough.
-        """
-        assert system.contact is not None
-        last = system.last_contacts(state)
-        contact_history = None if last is None else last.contacts.merged_by_point()
-        impacts = {} if last is None else {(one.region, one.other): one for one in last.impacts}
-        support_modes = (None,) * len(system.regions) if last is None else last.support_modes
-        if detection is None:
-            factors = controls.stiffness_per_block(len(system.blocks))
-            collision_state = CollisionState.of(
-                system.contact, state.positions, [one.contact for one in inputs], factors, h
-            )
-            detection = CollisionDetection(collision_state, contact_history, is_thorough)
-        return ContactSolve(
-            system,
-            state,
-            inputs,
-            h,
-            controls,
-            detection,
-            contact_history,
-            impacts,
-            support_modes,
-            ContactGuards() if guards is None else guards,
-            Counter() if counts is None else counts,
-            WorkMeter() if meter is None else meter,
+    @cached_property
+    def detection(self) -> CollisionDetection:
+        """Detection of the contacts in the step."""
+        if self.shared_detection is not None:
+            return self.shared_detection
+        assert self.system.contact is not None
+        factors = self.controls.stiffness_per_block(len(self.system.blocks))
+        collision_state = CollisionState.of(
+            self.system.contact, self.state.positions, [one.contact for one in self.inputs], factors, self.h
         )
+        return CollisionDetection(collision_state, self.contact_history, self.is_thorough)
+
+    @cached_property
+    def _last(self) -> SystemContacts | None:
+        return self.system.last_contacts(self.state)
+
+    @cached_property
+    def contact_history(self) -> ContactHistory | None:
+        """Contacts at the end of the last step; None at the start of a shot."""
+        return None if self._last is None else self._last.contacts.merged_by_point()
+
+    @cached_property
+    def _impacts(self) -> Mapping[tuple[int, int], Impact]:
+        """Impacts in progress, by pair of region indices."""
+        return {} if self._last is None else {(one.region, one.other): one for one in self._last.impacts}
+
+    def _last_support_modes(self, place: int) -> SupportModes | None:
+        """Return the damped rigid modes of a region; None where it has no support."""
+        return None if self._last is None else self._last.support_modes[place]
 
     @property
     def _gravity_step_speed(self) -> float:
@@ -190,12 +170,12 @@ class ContactSolve:
 
     def solve(
         self,
-        make_problem: Callable[[ContactEnvironment | None], _Problem],
-        minimise: Callable[[_Problem, Array, Tolerance], Minimum],
+        make_problem: Callable[[ContactEnvironment | None], AnyStepProblem],
+        minimise: Minimise,
         guess: Array | None,
         tolerance: float,
         is_rejected: Callable[[Array], bool] | None = None,
-    ) -> tuple[_Problem, Minimum]:
+    ) -> tuple[AnyStepProblem, Minimum]:
         """Minimise with contacts until the contact set has converged, and return the problem and its minimum.
 
         make_problem: function that creates the problem for a contact environment.
@@ -289,9 +269,14 @@ class ContactSolve:
 
     def _touched_regions(self, contacts: ContactSet, is_pressed: Mask) -> frozenset[int]:
         """Return the indices of regions with nodes in the contacts of a mask (k,)."""
+        is_touched = self._touched_nodes(contacts, is_pressed)
+        return frozenset(k for k, region in enumerate(self.system.regions) if is_touched[region.free].any())
+
+    def _touched_nodes(self, contacts: ContactSet, is_pressed: Mask) -> Mask:
+        """Return the mask (n,) of the nodes in the contacts of a mask (k,)."""
         is_touched = np.zeros(len(self.system.rest), dtype=bool)
         is_touched[contacts.weights.indices[is_pressed[contacts.weight_rows]]] = True
-        return frozenset(k for k, region in enumerate(self.system.regions) if is_touched[region.free].any())
+        return is_touched
 
     def _resting_supports(self, contacts: ContactSet, normal_force: Array) -> dict[int, Support]:
         """Return the supports of regions at rest, by region index. normal_force: (k,) N."""
@@ -299,8 +284,8 @@ class ContactSolve:
         speed_limit = _REST_SPEED_RATIO * self._gravity_step_speed
         if self._friction_near_limit(contacts, normal_force):
             return supports
-        for place in sorted(resting_regions(self.impacts)):
-            modes = self.support_modes[place]
+        for place in sorted(resting_regions(self._impacts)):
+            modes = self._last_support_modes(place)
             if modes is None or not self.system.regions[place].rigid_modes:
                 continue
             free = self.system.regions[place].free
@@ -325,13 +310,13 @@ class ContactSolve:
         """Return the indices of regions that rebound from an impact but are still compressed."""
         regions = {
             k
-            for one in self.impacts.values()
+            for one in self._impacts.values()
             if one.approach_speed > 0.0 and one.rebound_speed > 0.0 and is_separating(self.system, one, self.state)
             for k in (one.region, one.other)
         }
         return frozenset(k for k in regions if k >= 0 and law_overshoot(self.controls.laws[k]) >= 0.0)
 
-    def finish_step(self, problem: ContactProblem, v: Array, is_final: bool) -> State:
+    def finish_step(self, problem: AnyStepProblem, v: Array, is_final: bool) -> State:
         """Return the state after the step with velocities (f, 3) m/s.
 
         is_final: whether no shorter step follows; motion that ends in an intersection is then truncated.
@@ -350,7 +335,7 @@ class ContactSolve:
                 state = problem.state_after(v, {k for block in blocks for k in self.system.regions_of(block)})
         return self.state_with_contact_history(problem, state)
 
-    def state_with_contact_history(self, problem: ContactProblem, state: State) -> State:
+    def state_with_contact_history(self, problem: AnyStepProblem, state: State) -> State:
         """Return the state after the step with rebounds applied and contact history added."""
         contact_potential, x, system = problem.contacts, state.positions, self.system
         contact_history, resultants = ContactHistory(), []
@@ -362,16 +347,9 @@ class ContactSolve:
             )
             resultants = contact_resultants(system, contact_potential, x, self.h)
         restitution = [law_overshoot(law) for law in self.controls.laws]
-        start = self.state.positions, self.state.velocities
+        start, end = (self.state.positions, self.state.velocities), (x, state.velocities)
         impacts, v = update_impacts(
-            system,
-            self.impacts,
-            resultants,
-            start,
-            (x, state.velocities),
-            restitution,
-            self.h,
-            self._gravity_step_speed,
+            system, self._impacts, resultants, start, end, restitution, self.h, self._gravity_step_speed
         )
         support_modes = self._updated_support_modes(problem, state, impacts)
         last = SystemContacts(contact_history, tuple(impacts), support_modes, contact_dial_values(self.inputs))
@@ -382,9 +360,9 @@ class ContactSolve:
             k
             for one in impacts
             for k in (one.region, one.other)
-            if one.rebound_speed >= 0.0 and k >= 0 and previous_rebound_speed(self.impacts, one) < 0.0
+            if one.rebound_speed >= 0.0 and k >= 0 and previous_rebound_speed(self._impacts, one) < 0.0
         }
-        return self._without_deformation_history(state, released_regions(self.impacts, impacts) | rebounding)
+        return self._without_deformation_history(state, released_regions(self._impacts, impacts) | rebounding)
 
     def _without_deformation_history(self, state: State, regions: set[int]) -> State:
         """Return the state with the deformation history of some regions reset, as it would make dents grow."""
@@ -402,46 +380,35 @@ class ContactSolve:
         return replace(state, history=self.system.with_deformation(state.history, deformation))
 
     def _updated_support_modes(
-        self, problem: ContactProblem, state: State, impacts: list[Impact]
+        self, problem: AnyStepProblem, state: State, impacts: list[Impact]
     ) -> tuple[SupportModes | None, ...]:
         """Return the support modes of each region at the end of the step; None where it has no support."""
         found: list[SupportModes | None] = [None] * len(self.system.regions)
-        contact_potential = problem.contacts
-        if contact_potential is None:
+        if problem.contacts is None:
             return tuple(found)
-        states, force = (
-            contact_potential.contact_states(state.positions),
-            contact_potential.forces_at(state.positions).force,
-        )
-        is_pressed, sticking_count = states % 4 > 0, int(((states > 0) & (states < 4)).sum())
+        contacts, x = problem.contacts, state.positions
+        states, force = contacts.contact_states(x), contacts.forces_at(x).force
+        sticking_count = int(((states > 0) & (states < 4)).sum())
         speed_limit, stiffness = _REST_SPEED_RATIO * self._gravity_step_speed, None
-        is_touched = np.zeros(len(self.system.rest), dtype=bool)
-        is_touched[contact_potential.contacts.weights.indices[is_pressed[contact_potential.contacts.weight_rows]]] = (
-            True
-        )
+        is_touched = self._touched_nodes(contacts.contacts, states % 4 > 0)
         for place in sorted(resting_regions({(one.region, one.other): one for one in impacts})):
             region = self.system.regions[place]
             if not region.rigid_modes or law_overshoot(self.controls.laws[place]) < 0.0:
                 continue
-            pressed_count, modes = int(is_touched[region.free].sum()), self.support_modes[place]
+            pressed_count, modes = int(is_touched[region.free].sum()), self._last_support_modes(place)
             if pressed_count == 0:
                 continue
-            relative_velocity = centre_of_mass_velocity(self.system, place, state.velocities)
-            relative_velocity = relative_velocity - support_velocity(
-                contact_potential.contacts, force, state.velocities, region.free, self.h
+            v = state.velocities
+            relative_velocity = centre_of_mass_velocity(self.system, place, v) - support_velocity(
+                contacts.contacts, force, v, region.free, self.h
             )
             if modes is None or has_support_changed(modes, pressed_count, sticking_count):
                 if float(np.linalg.norm(relative_velocity)) > speed_limit:
                     continue
                 if stiffness is None:
                     factors = self.controls.stiffness_per_block(len(self.system.blocks))
-                    stiffness = (
-                        self.system.tangent(state, factors, True),
-                        contact_potential.resting_stiffness(state.positions),
-                    )
-                modes = compute_support_modes(
-                    self.system, region, state.positions, *stiffness, pressed_count, sticking_count
-                )
+                    stiffness = self.system.tangent(state, factors, True), contacts.resting_stiffness(x)
+                modes = compute_support_modes(self.system, region, x, *stiffness, pressed_count, sticking_count)
             found[place] = modes
         return tuple(found)
 

@@ -10,9 +10,9 @@ import numpy as np
 from ..base.arrays import Array, Index
 from ..contact.contact_history import Impact
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
-from ..objective.rigid_part import RigidMotion, is_unconstrained
 from ..system.state import State
 from ..system.system import System
+from .rigid_part import RigidMotion, is_unconstrained, region_indices
 
 # Minimum approach speed of an impact: in m/s, and relative to the speed that gravity adds in one step.
 _MIN_IMPACT_SPEED, _IMPACT_SPEED_RATIO = 0.2, 3.0
@@ -45,14 +45,6 @@ class ContactResultant:
     def normal(self) -> Array:
         """Unit direction of the force, (3,)."""
         return np.asarray(self.force / np.linalg.norm(self.force))
-
-
-def region_indices(system: System) -> Index:
-    """Return the region index of each free node, (n,); -1 for hard pins."""
-    indices = np.full(len(system.rest), -1)
-    for place, region in enumerate(system.regions):
-        indices[region.free] = place
-    return indices
 
 
 def contact_resultants(system: System, energy: ContactPotential, positions: Array, h: float) -> list[ContactResultant]:

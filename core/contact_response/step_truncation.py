@@ -22,7 +22,7 @@ from ..contact.intersections import (
     new_intersections,
     relative_depth,
 )
-from ..objective.contact_problem import ContactProblem
+from ..objective.weave_problem import AnyStepProblem
 from ..system.system import System
 
 # The depth left after truncation, as a fraction of the depth that becomes visible.
@@ -32,7 +32,7 @@ _DEPTH_FRACTION = 0.5
 def truncate_to_intersection_free(
     system: System,
     collision_state: CollisionState,
-    problem: ContactProblem,
+    problem: AnyStepProblem,
     v: Array,
     intersecting_pairs: Sequence[SurfacePair],
     max_bisections: int,
@@ -40,11 +40,10 @@ def truncate_to_intersection_free(
     """Truncate the motion of blocks that end in an intersection.
 
     Returns velocities (f, 3) m/s, changed only for these blocks, and the indices of these blocks.
+
     Intersecting blocks move on with their mean velocity, which conserves their momentum, and a fraction of the
-    remaining
-    motion. If that is not free of intersections, they move by a fraction of their whole motion. An intersection caused
-    by
-    a block's own animation remains.
+    remaining motion. If that is not free of intersections, they move by a fraction of their whole motion. An
+    intersection caused by a block's own animation remains.
 
     intersecting_pairs: pairs of surfaces that intersect at the end, see new_intersections().
     max_bisections: number of bisections to find the intersection-free fraction of the motion.
@@ -72,7 +71,7 @@ def truncate_to_intersection_free(
 def _truncate_blocks(
     system: System,
     collision_state: CollisionState,
-    problem: ContactProblem,
+    problem: AnyStepProblem,
     v: Array,
     blocks: frozenset[int],
     intersecting_pairs: Sequence[SurfacePair],

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
-from typing import Protocol
-
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index
-from ..contact.contact_preconditioner import ComplianceBlock, ContactPreconditioner, InverseColumns
-from ..contact.penalty_and_friction import ContactPotential, ContactSet
+from ..contact.contact_preconditioner import ComplianceBlock, ContactPreconditioner
+from ..contact.penalty_and_friction import ContactPotential
 from ..solvers.factorisation import LowRank, LowRankUpdate, Solve
 from ..solvers.objective import AcceptedPoint
-from ..system.state import State
-from .rigid_part import HasFreeIndex
+from .factorised_system import FactorisedSystem
 from .step_potential import StepPotential
 
 # The preconditioner is rebuilt if more than this fraction of the active contacts changed their state.
@@ -23,59 +19,6 @@ _MAX_CHANGED_FRACTION = 0.1
 _MAX_STALE_EVALUATIONS = 8
 # Iterations of a step in which the friction limit follows the normal force.
 MAX_FRICTION_UPDATES = 40
-
-
-class ContactProblem(HasFreeIndex, Protocol):
-    """Objective of a step in which contacts may occur.
-
-    start: velocities to search from.  noise: error estimate below which a change is negligible, sqrt(W).
-    """
-
-    start: Array
-    noise: float
-
-    @property
-    def previous_velocities(self) -> Array:
-        """Velocities of the last step."""
-        ...
-
-    @property
-    def contacts(self) -> ContactPotential | None:
-        """Energy of the current contacts."""
-        ...
-
-    def initial_guess(self, guess: Array | None) -> Array:
-        """Return the velocities to start from."""
-        ...
-
-    def best_start(self, contacts: ContactSet, normal_forces: Array, *candidates: Array) -> Array:
-        """Return the velocities with the lowest psi, with contacts as in set_contacts()."""
-        ...
-
-    def set_contacts(self, contacts: ContactSet, normal_forces: Array, v: Array) -> None:
-        """Replace the contacts while the search is at v. normal_forces: (k,) N, lagged normal forces."""
-        ...
-
-    def positions(self, v: Array) -> Array:
-        """Return the positions (n, 3) m of all nodes at the end of the step."""
-        ...
-
-    def motion_norm(self, v: Array) -> float:
-        """Return the norm of the motion, see PreconditionedObjective."""
-        ...
-
-    def state_after(self, v: Array, truncated_regions: Set[int] = frozenset()) -> State:
-        """Return the state at the step's end, with velocities (f, 3) m/s. truncated_regions: see StepEnd."""
-        ...
-
-
-class HasInverseColumns(Protocol):
-    """Part of a stepper that the contact preconditioner depends on."""
-
-    free: Index
-    free_index: Index
-
-    def inverse_columns(self, solve: Solve) -> InverseColumns: ...
 
 
 class RotatedSolve:
@@ -103,7 +46,7 @@ class StepPreconditioner:
     """
 
     def __init__(
-        self, stepper: HasInverseColumns, update: LowRank, solve: Solve, rotation: Array, scale: float, h: float
+        self, stepper: FactorisedSystem, update: LowRank, solve: Solve, rotation: Array, scale: float, h: float
     ) -> None:
         """update: constant low rank part.  solve: with the factorised matrix.  rotation: (f, 3, 3) of each free node.
         scale: factor by which the factorised matrix was divided.

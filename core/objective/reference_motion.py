@@ -143,51 +143,33 @@ def _reference_velocity(
 
 
 def _rigid_pin_velocities(context: StepContext, regions: Sequence[Region]) -> list[ReferenceVelocity]:
-    """Return the reference velocities given by the best rigid motions of the regions' pins."""
-    motions, bodies = [], []
-    for region in regions:
-        pin_indices = context.pin_indices(region.constrained_nodes)
-        start, end = take_rows(context.pin_start, pin_indices), take_rows(context.pin_end, pin_indices)
-        motions.append((start, end))
-        # Pins that leave the region free to swing do not define its position; use the body itself.
-        nodes = region.free if region.rigid_modes else region.constrained_nodes
-        current = take_rows(context.state.positions, region.free) if region.rigid_modes else start
-        bodies.append((take_rows(context.system.rest, nodes), current))
-    # Exactly zero without rounding errors, so that later tests recognise a region at rest.
-    moves = [not np.array_equal(start, end) for start, end in motions]
-    fits = iter(
-        fit_rigid_motions(
-            [pair for pairs in (motions, bodies) for pair, is_moving in zip(pairs, moves, strict=True) if is_moving]
-        )
-    )
-    pin_fits, body_fits = ([next(fits) if is_moving else None for is_moving in moves] for _ in range(2))
-    return _moved_with_pins(context, regions, list(pin_fits), list(body_fits))
-
-
-def _moved_with_pins(
-    context: StepContext,
-    regions: Sequence[Region],
-    pins: Sequence[tuple[Array, Array] | None],
-    bodies: Sequence[tuple[Array, Array] | None],
-) -> list[ReferenceVelocity]:
-    """Return the reference velocities of regions for the rigid motions of their pins and bodies; None if they rest.
+    """Return the reference velocities given by the best rigid motions of the regions' pins.
 
     Regions of equal size are computed at once.
     """
+    pins, bodies = list[tuple[Array, Array]](), list[tuple[Array, Array]]()
+    places: dict[int, list[tuple[int, int]]] = {}
     found: list[ReferenceVelocity | None] = [None] * len(regions)
-    places: dict[int, list[int]] = {}
-    for place, (region, motion) in enumerate(zip(regions, pins, strict=True)):
-        if motion is None:
+    for place, region in enumerate(regions):
+        pin_indices = context.pin_indices(region.constrained_nodes)
+        start, end = take_rows(context.pin_start, pin_indices), take_rows(context.pin_end, pin_indices)
+        if np.array_equal(start, end):
+            # Exactly zero without rounding errors, so that later tests recognise a region at rest.
             zero = np.zeros((len(region.free), 3))
             found[place] = ReferenceVelocity(zero, zero.copy(), np.eye(3))
-        else:
-            places.setdefault(len(region.free), []).append(place)
+            continue
+        places.setdefault(len(region.free), []).append((place, len(pins)))
+        # Pins that leave the region free to swing do not define its position; use the body itself.
+        nodes = region.free if region.rigid_modes else region.constrained_nodes
+        current = take_rows(context.state.positions, region.free) if region.rigid_modes else start
+        pins.append((start, end))
+        bodies.append((take_rows(context.system.rest, nodes), current))
+    fits = fit_rigid_motions([*pins, *bodies])
     for each in places.values():
-        free = np.stack([regions[place].free for place in each])
+        free = np.stack([regions[place].free for place, _ in each])
         rest, x = take_rows(context.system.rest, free), take_rows(context.state.positions, free)
         (rotation, translation), (body_rotation, body_translation) = (
-            tuple(np.stack([motions[place][k] for place in each]) for k in range(2))  # type: ignore[index]
-            for motions in (pins, bodies)
+            tuple(np.stack([fits[first + k][part] for _, k in each]) for part in range(2)) for first in (0, len(pins))
         )
         undeformed = rest @ body_rotation.transpose(0, 2, 1) + body_translation[:, None]
         # Displacement of a node that moves with the pins, over h: a steady turn then causes no deformation.
@@ -195,7 +177,7 @@ def _moved_with_pins(
         at_current, at_undeformed = (
             (positions @ displacement_map + translation[:, None]) / context.h for positions in (x, undeformed)
         )
-        for place, *one in zip(each, at_current, at_undeformed, rotation, strict=True):
+        for (place, _), *one in zip(each, at_current, at_undeformed, rotation, strict=True):
             found[place] = ReferenceVelocity(*one)
     return [one for one in found if one is not None]
 

@@ -52,8 +52,7 @@ def predict_rigid_motion(
     """Predict the rigid motion of a region in a step.
 
     The momenta of the step are those of its displacements, taken at their ends. With the forces at the start of the
-    step
-    this is the leapfrog scheme, which conserves the height of a pendulum (docs/decisions/0009).
+    step this is the leapfrog scheme, which conserves the height of a pendulum (docs/decisions/0009).
 
     force: (f, 3) N, total force on the rigid motion at the start of the step.
     """
@@ -114,8 +113,7 @@ def dead_load_stiffness(prediction: RigidPrediction, dead_load: Array, mass: Arr
     """Return the first-order change of rigid inertia by a dead load where the body turns, (k, k) in the basis, 1/s.
 
     The remembered elastic force does not rotate with the body in the step. The matrix -h W^T H W with the spins W of
-    the
-    basis compensates its torque to first order.
+    the basis compensates its torque to first order.
 
     dead_load: (f, 3) N at the nodes.
     """

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import bsr_matrix, csr_matrix
-from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index
 from ..contact.compiled_contacts import CompiledContactPotential
@@ -21,16 +20,11 @@ from ..native.library import KernelLibrary
 from ..native.ropes import EnvelopeFactors
 from ..native.sheets import Places
 from ..solvers.factorisation import LowRank, LowRankUpdate, Solve, factorise, factorise_positive
-from .sheet_matrix import BlockPattern
+from .sheet_matrix import KEPT_PATTERNS, BlockPattern, Pairs, element_pairs, has_constant_hessian, matrix_pairs
 from .step_potential import StepPotential
 
 # Multiplications beyond which a factorisation with reordering and fill takes less time than one within the envelope.
 MAX_ENVELOPE_WORK = 3e7
-# Number of patterns that a stepper keeps.
-_KEPT_PATTERNS = 4
-
-Pairs = tuple[Index, Index]
-"""Nodes of the rows and of the columns of blocks."""
 
 
 def _element_nodes(energy: Energy) -> Index | None:
@@ -38,18 +32,6 @@ def _element_nodes(energy: Energy) -> Index | None:
     if isinstance(energy, SpringEnergy):
         return energy.strain.elements
     return energy.elements if isinstance(energy, RodBending) else None
-
-
-def _element_pairs(elements: Index) -> Pairs:
-    shape = (*elements.shape, elements.shape[1])
-    return np.broadcast_to(elements[:, :, None], shape), np.broadcast_to(elements[:, None, :], shape)
-
-
-def _matrix_pairs(matrix: csr_matrix, start: int) -> Pairs:
-    """Return the pairs of nodes of the blocks of a matrix (3n, 3n)."""
-    blocks = matrix.tobsr((3, 3))
-    rows = np.arange(len(blocks.indptr) - 1).repeat(np.diff(blocks.indptr))
-    return rows + start, blocks.indices.astype(np.int64) + start
 
 
 @dataclass(frozen=True)
@@ -90,21 +72,8 @@ class RopePattern:
         further: Sequence[Pairs],
     ) -> RopePattern:
         """Return the pattern of elements and further pairs of nodes. free_index: (n,) row of v; -1 for hard pins."""
-        count = int((free_index >= 0).sum())
-        own = [None if one is None else _element_pairs(one[0] + one[1]) for one in elements]
-        every = [*(one for one in own if one is not None), *further]
-        rows, columns = (
-            free_index[np.concatenate([np.zeros(0, dtype=np.int64), *(one[k].ravel() for one in every)])]
-            for k in (0, 1)
-        )
-        used = (rows >= 0) & (columns >= 0)
-        graph = csr_matrix((np.ones(used.sum()), (rows[used], columns[used])), shape=(count, count))
-        order = np.asarray(reverse_cuthill_mckee((graph + graph.T).tocsr(), symmetric_mode=True), dtype=np.int64)
-        place = np.empty(count + 1, dtype=np.int64)
-        place[order], place[count] = np.arange(count), -1
-        rows, columns = place[rows[used]], place[columns[used]]
-        keys = np.concatenate([rows * count + columns, columns * count + rows, np.arange(count) * (count + 1)])
-        blocks, slot = BlockPattern.of(count, np.unique(keys)), place[free_index]
+        own = [None if one is None else element_pairs(one[0] + one[1]) for one in elements]
+        blocks, slot, order = BlockPattern.ordered(free_index, [*(one for one in own if one is not None), *further])
         places = tuple(None if one is None else blocks.places(slot[one[0]], slot[one[1]]) for one in own)
         factors = EnvelopeFactors(library, blocks.starts, blocks.columns)
         return RopePattern(blocks, slot, order, elements, places, factors)
@@ -164,32 +133,34 @@ class RopeMatrix:
         inertia: Array,
         h: float,
         damping: csr_matrix | None,
+        known: list[RopePattern],
+        x: Array,
     ) -> None:
-        """free_index: (n,).  inertia: (f,) of the rows of v.  damping: (3n, 3n) or None."""
+        """free_index: (n,).  inertia: (f,) of the rows of v.  damping: (3n, 3n) or None.
+
+        known: patterns of the stepper, to which a new one is added.  x: (n, 3) m.
+        """
         self._library, self._potential, self._free_index, self._h = library, potential, free_index, h
-        self._inertia, self._damping = inertia, damping
+        self._inertia, self.damping = inertia, damping
         self._elements = tuple(
             None if (nodes := _element_nodes(energy)) is None else (part.start, nodes)
             for part, _, energy in potential.scaled_energies
         )
         self._further: list[Pairs] = []
         self._base: Array | None = None
-        self.pattern: RopePattern | None = None
-
-    def use_pattern(self, known: list[RopePattern], x: Array) -> None:
-        """Choose the pattern from a stepper's known ones, or create it. x: (n, 3) m."""
-        energies = zip(self._potential.scaled_energies, self._elements, strict=True)
+        energies = zip(potential.scaled_energies, self._elements, strict=True)
         for (part, _, energy), elements in energies:
             if elements is None:
-                self._further.append(_matrix_pairs(energy.hessian(x[part], True), part.start))
-        if self._damping is not None:
-            self._further.append(_matrix_pairs(self._damping, 0))
-        if self._potential.links is not None:
-            self._further.append(_matrix_pairs(self._potential.link_hessian(x), 0))
-        self.pattern = next((one for one in known if self._fits(one)), None)
-        if self.pattern is None:
-            self.pattern = RopePattern.create(self._library, self._free_index, self._elements, self._further)
-            known[:] = [self.pattern, *known[: _KEPT_PATTERNS - 1]]
+                self._further.append(matrix_pairs(energy.hessian(x[part], True), part.start))
+        if damping is not None:
+            self._further.append(matrix_pairs(damping, 0))
+        if potential.links is not None:
+            self._further.append(matrix_pairs(potential.link_hessian(x), 0))
+        pattern = next((one for one in known if self._fits(one)), None)
+        if pattern is None:
+            pattern = RopePattern.create(library, free_index, self._elements, self._further)
+            known[:] = [pattern, *known[: KEPT_PATTERNS - 1]]
+        self.pattern = pattern
 
     def _fits(self, pattern: RopePattern) -> bool:
         return pattern.has_elements(self._elements) and all(
@@ -202,7 +173,6 @@ class RopeMatrix:
 
         They belong to the pattern after the call.
         """
-        assert self.pattern is not None
         contacts = self._potential.contacts
         blocks = self.base_blocks(x).copy()
         energies = zip(self._potential.scaled_energies, self.pattern.places, strict=True)
@@ -212,7 +182,7 @@ class RopeMatrix:
                 compiled = energy.compiled()
                 assert compiled is not None
                 compiled.add_blocks(x[part], self._h * factor, places, blocks, project)
-            elif not _has_constant_hessian(energy):
+            elif not has_constant_hessian(energy):
                 self._add_matrix(blocks, energy.hessian(x[part], project), self._h * factor, part.start)
         if self._potential.links is not None:
             self._add_matrix(blocks, self._potential.link_hessian(x), self._h, 0)
@@ -225,11 +195,6 @@ class RopeMatrix:
             return self.blocks_at(x, project)
         return blocks
 
-    @property
-    def has_damping(self) -> bool:
-        """True if the step has a damping matrix."""
-        return self._damping is not None
-
     def base_blocks(self, x: Array) -> Array:
         """Return the constant part (b, 3, 3) of the Hessian at any x (n, 3) m."""
         if self._base is None:
@@ -238,11 +203,10 @@ class RopeMatrix:
 
     def add_contacts(self, weights: csr_matrix) -> None:
         """Add the blocks that contacts with weights (k, n) need and the pattern does not have."""
-        assert self.pattern is not None
         counts, found = np.diff(weights.indptr), []
         for count in np.unique(counts[counts > 1]).tolist():
             entries = weights.indptr[:-1][counts == count, None] + np.arange(count)
-            found.append(_element_pairs(weights.indices[entries].astype(np.int64)))
+            found.append(element_pairs(weights.indices[entries].astype(np.int64)))
         if not found:
             return
         pairs = np.concatenate([one[0].ravel() for one in found]), np.concatenate([one[1].ravel() for one in found])
@@ -254,36 +218,28 @@ class RopeMatrix:
 
     def as_sparse(self, blocks: Array) -> csr_matrix:
         """Return blocks (b, 3, 3) as a matrix (3f, 3f) whose rows are those of the pattern."""
-        assert self.pattern is not None
-        pattern = self.pattern.blocks
-        return bsr_matrix((blocks, pattern.columns, pattern.starts), shape=(3 * pattern.count,) * 2).tocsr()
+        return self.pattern.blocks.as_matrix(blocks)
 
     def _constant_blocks(self, x: Array) -> Array:
         """Return the blocks of the inertia, the damping and the energies whose Hessian is constant."""
-        assert self.pattern is not None
         pattern = self.pattern.blocks
         blocks = np.zeros((len(pattern.keys), 3, 3))
         for part, factor, energy in self._potential.scaled_energies:
-            if _has_constant_hessian(energy):
+            if has_constant_hessian(energy):
                 self._add_matrix(blocks, energy.hessian(x[part], True), self._h * factor, part.start)
-        if self._damping is not None:
-            self._add_matrix(blocks, self._damping, 1.0, 0)
+        if self.damping is not None:
+            self._add_matrix(blocks, self.damping, 1.0, 0)
         for k in range(3):
             blocks[pattern.diagonal, k, k] += self._inertia[self.pattern.order]
         return blocks
 
     def _add_matrix(self, blocks: Array, matrix: csr_matrix, factor: float, start: int) -> None:
         """Add a matrix (3m, 3m) of the nodes from start on, whose blocks are in the pattern."""
-        assert self.pattern is not None
         added = matrix.tobsr((3, 3))
-        places = self.pattern.places_of(*_matrix_pairs(added, start))
+        places = self.pattern.places_of(*matrix_pairs(added, start))
         used = places >= 0
         # Each block of a sparse matrix is stored once.
         blocks[places[used]] += factor * added.data[used]
-
-
-def _has_constant_hessian(energy: Energy) -> bool:
-    return bool(getattr(energy, "has_constant_hessian", False))
 
 
 class RopeDirections:
@@ -306,7 +262,6 @@ class RopeDirections:
     def _solve_at(self, x: Array, project: bool) -> Solve:
         """Return a solve with the Hessian at x (n, 3) m. Pieces in which it is not positive definite are projected."""
         matrix, blocks = self._matrix, self._matrix.blocks_at(x, project)
-        assert matrix.pattern is not None
         factors, order = matrix.pattern.factors, matrix.pattern.order
         if factors.work > MAX_ENVELOPE_WORK:
             found = None if project else factorise_positive(matrix.as_sparse(blocks))

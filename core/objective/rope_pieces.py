@@ -61,7 +61,6 @@ class RopePieces:
         positions: function that returns positions (n, 3) m for velocities (f, 3) m/s.
         """
         contacts, pattern = potential.contacts, matrix.pattern
-        assert pattern is not None
         self._potential, self._order, self._positions = potential, pattern.order, positions
         self._shares = np.diff(pattern.factors.buffers[0]) / len(pattern.order)
         piece_of_contact = np.zeros(0, dtype=np.int64)
@@ -134,7 +133,7 @@ def can_separate(potential: StepPotential, matrix: RopeMatrix) -> bool:
     The pattern of the matrix then has all blocks that the contacts may need. Other energies, links and damping have no
     compiled code, and a large piece needs an elimination order with less fill.
     """
-    if potential.links is not None or matrix.has_damping:
+    if potential.links is not None or matrix.damping is not None:
         return False
     if not all(isinstance(energy, SpringEnergy | RodBending) for _, _, energy in potential.scaled_energies):
         return False
@@ -143,17 +142,17 @@ def can_separate(potential: StepPotential, matrix: RopeMatrix) -> bool:
         if not isinstance(contacts, CompiledContactPotential):
             return False
         matrix.add_contacts(contacts.contacts.weights)
-    return matrix.pattern is not None and matrix.pattern.factors.work <= MAX_ENVELOPE_WORK
+    return matrix.pattern.factors.work <= MAX_ENVELOPE_WORK
 
 
 def _elements(
     potential: StepPotential, pattern: RopePattern, kind: type[SpringEnergy] | type[RodBending]
 ) -> PieceElements:
     """Return the elements of all energies of a kind."""
-    size, count = (2, 2) if kind is SpringEnergy else (3, 3)
+    size = 2 if kind is SpringEnergy else 3
     known = pattern.piece_elements[size]
     numbers = [_numbers(energy, factor) for _, factor, energy in potential.scaled_energies if isinstance(energy, kind)]
-    columns = [np.concatenate([np.zeros(0), *(one[k] for one in numbers)])[known.order] for k in range(count)]
+    columns = [np.concatenate([np.zeros(0), *(one[k] for one in numbers)])[known.order] for k in range(size)]
     return PieceElements(known.starts, known.nodes, known.places, tuple(columns))
 
 

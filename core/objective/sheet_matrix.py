@@ -5,7 +5,7 @@ The pattern of elements is computed once per system. Contacts add blocks to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,7 +27,10 @@ _FORCING, _CONTACT_FORCING = 0.05, 0.1
 # After more steps than this, the matrix is factorised completely.
 _MAX_STEPS = 300
 # Number of patterns that a stepper keeps.
-_KEPT_PATTERNS = 4
+KEPT_PATTERNS = 4
+
+Pairs = tuple[Index, Index]
+"""Nodes of the rows and of the columns of blocks."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,29 @@ class BlockPattern:
         mirror = np.empty(len(keys), dtype=np.int32)
         mirror[np.argsort(columns, kind="stable")] = np.arange(len(keys), dtype=np.int32)
         return BlockPattern(count, keys, starts, columns.astype(np.int32), diagonal, mirror)
+
+    @staticmethod
+    def ordered(free_index: Index, pairs: Sequence[Pairs]) -> tuple[BlockPattern, Index, Index]:
+        """Return the pattern of pairs of nodes, with rows in an order that keeps its envelope narrow.
+
+        Also return the row (n,) of each node, -1 for hard pins, and the row of v of each row (f,).
+
+        free_index: (n,) row of v of each node; -1 for hard pins.
+        """
+        count, none = int((free_index >= 0).sum()), np.zeros(0, dtype=np.int64)
+        rows, columns = (free_index[np.concatenate([none, *(pair[k].ravel() for pair in pairs)])] for k in (0, 1))
+        used = (rows >= 0) & (columns >= 0)
+        graph = csr_matrix((np.ones(used.sum()), (rows[used], columns[used])), shape=(count, count))
+        order = np.asarray(reverse_cuthill_mckee((graph + graph.T).tocsr(), symmetric_mode=True), dtype=np.int64)
+        place = np.empty(count + 1, dtype=np.int64)
+        place[order], place[count] = np.arange(count), -1
+        rows, columns = place[rows[used]], place[columns[used]]
+        keys = np.concatenate([rows * count + columns, columns * count + rows, np.arange(count) * (count + 1)])
+        return BlockPattern.of(count, np.unique(keys)), place[free_index], order
+
+    def as_matrix(self, blocks: Array) -> csr_matrix:
+        """Return blocks (b, 3, 3) as a matrix (3f, 3f)."""
+        return bsr_matrix((blocks, self.columns, self.starts), shape=(3 * self.count,) * 2).tocsr()
 
     def places(self, rows: Index, columns: Index) -> Places:
         """Return the places of blocks; -1 where a row or a column is negative, or there is no block."""
@@ -121,22 +147,10 @@ class ElementPattern:
     @staticmethod
     def create(potential: StepPotential, free_index: Index, x: Array) -> ElementPattern:
         """Return the pattern of a potential's energies. free_index: (n,), -1 for hard pins.  x: (n, 3) m."""
-        count = int((free_index >= 0).sum())
         pairs = [_pairs_of_energy(energy, part, x) for part, _, energy in potential.scaled_energies]
         if potential.links is not None:
-            pairs.append(_pairs_of_matrix(potential.link_hessian(x), 0))
-        rows, columns = (free_index[np.concatenate([pair[k].ravel() for pair in pairs])] for k in (0, 1))
-        used = (rows >= 0) & (columns >= 0)
-        graph = csr_matrix((np.ones(used.sum()), (rows[used], columns[used])), shape=(count, count))
-        order = np.asarray(reverse_cuthill_mckee((graph + graph.T).tocsr(), symmetric_mode=True), dtype=np.int64)
-        place = np.empty(count + 1, dtype=np.int64)
-        place[order], place[count] = np.arange(count), -1
-        slot = place[free_index]
-        rows, columns = place[rows[used]], place[columns[used]]
-        diagonal = np.arange(count) * (count + 1)
-        pattern = BlockPattern.of(
-            count, np.unique(np.concatenate([rows * count + columns, columns * count + rows, diagonal]))
-        )
+            pairs.append(matrix_pairs(potential.link_hessian(x), 0))
+        pattern, slot, order = BlockPattern.ordered(free_index, pairs)
         places: list[Places | tuple[Places, Places] | None] = []
         for (_, _, energy), (first, second) in zip(potential.scaled_energies, pairs, strict=False):
             if isinstance(energy, Corotational):
@@ -165,12 +179,10 @@ class ElementPattern:
         return replace(self, pattern=pattern, places=places)
 
 
-def _pairs_of_energy(energy: Energy, part: slice, x: Array) -> tuple[Index, Index]:
+def _pairs_of_energy(energy: Energy, part: slice, x: Array) -> Pairs:
     """Return the nodes of the rows and of the columns of the blocks of an energy's Hessian."""
     if isinstance(energy, Corotational):
-        t = energy.triangles + part.start
-        shape = (len(t), 3, 3)
-        return np.broadcast_to(t[:, :, None], shape), np.broadcast_to(t[:, None, :], shape)
+        return element_pairs(energy.triangles + part.start)
     if isinstance(energy, ShellBending) and energy.coordinate_hessian is None:
         compiled = energy.compiled()
         assert compiled is not None
@@ -180,11 +192,17 @@ def _pairs_of_energy(energy: Energy, part: slice, x: Array) -> tuple[Index, Inde
         matrix = energy.coordinate_hessian
         assert matrix is not None
         return np.arange(matrix.shape[0]).repeat(np.diff(matrix.indptr)) + part.start, matrix.indices + part.start
-    return _pairs_of_matrix(energy.hessian(x[part], True), part.start)
+    return matrix_pairs(energy.hessian(x[part], True), part.start)
 
 
-def _pairs_of_matrix(matrix: csr_matrix, start: int) -> tuple[Index, Index]:
-    """Return the nodes of the rows and of the columns of the blocks of a matrix (3n, 3n)."""
+def element_pairs(elements: Index) -> Pairs:
+    """Return all pairs of nodes of elements (m, k)."""
+    shape = (*elements.shape, elements.shape[1])
+    return np.broadcast_to(elements[:, :, None], shape), np.broadcast_to(elements[:, None, :], shape)
+
+
+def matrix_pairs(matrix: csr_matrix, start: int) -> Pairs:
+    """Return the pairs of nodes of the blocks of a matrix (3n, 3n) of the nodes from start on."""
     blocks = matrix.tobsr((3, 3))
     rows = np.arange(len(blocks.indptr) - 1).repeat(np.diff(blocks.indptr))
     return rows + start, blocks.indices.astype(np.int64) + start
@@ -211,7 +229,7 @@ class SheetMatrix:
         self._factors: tuple[BlockPattern, BlockFactors] | None = None
         self._contact_blocks: tuple[ContactSet, csr_matrix] | None = None
         self._constant = {
-            number for number, (_, _, energy) in enumerate(potential.scaled_energies) if _has_constant_hessian(energy)
+            number for number, (_, _, energy) in enumerate(potential.scaled_energies) if has_constant_hessian(energy)
         }
 
     @property
@@ -277,7 +295,7 @@ class SheetMatrix:
         pattern = self._elements.pattern
         is_first = np.arange(len(blocks)) <= pattern.mirror
         blocks = np.where(is_first[:, None, None], blocks, blocks[pattern.mirror].transpose(0, 2, 1))
-        return bsr_matrix((blocks, pattern.columns, pattern.starts), shape=(3 * pattern.count,) * 2).tocsr()
+        return pattern.as_matrix(blocks)
 
     def _constant_blocks(self, x: Array) -> Array:
         """Return the blocks of the inertia, the damping and the energies whose Hessian is constant."""
@@ -307,7 +325,7 @@ class SheetMatrix:
     def _add_matrix(self, blocks: Array, matrix: csr_matrix, factor: float, start: int) -> Array:
         """Return blocks (b, 3, 3) with a matrix (3n, 3n) added, after adding its blocks to the pattern."""
         added = matrix.tobsr((3, 3))
-        nodes = _pairs_of_matrix(added, start)
+        nodes = matrix_pairs(added, start)
         slot = self._elements.slot
         blocks = self._extended(blocks, slot[nodes[0]], slot[nodes[1]])
         places = self._places_of(*nodes)
@@ -377,7 +395,8 @@ class SheetMatrix:
         blocks[self._contact_places] += self._h * (self._contact_blocks[1] @ stiffness).reshape(-1, 3, 3)
 
 
-def _has_constant_hessian(energy: Energy) -> bool:
+def has_constant_hessian(energy: Energy) -> bool:
+    """Return whether the Hessian of an energy is the same everywhere."""
     if isinstance(energy, ShellBending):
         return energy.coordinate_hessian is not None
     return bool(getattr(energy, "has_constant_hessian", False))
@@ -442,6 +461,6 @@ def cached_elements(
             a is b or (isinstance(a, (int, type)) and a == b) for a, b in zip(one.topology, topology, strict=True)
         ):
             return one
-    if len(known) == _KEPT_PATTERNS:
+    if len(known) == KEPT_PATTERNS:
         known.clear()
     return known.setdefault(len(known), ElementPattern.create(potential, free_index, x))

@@ -33,10 +33,10 @@ from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
 from ..system.term import StiffnessScaling
+from .factorised_system import FactorisedSystem
 from .reference_motion import RegionSlice, StepContext, reference_velocity
 from .slack_steering import UNKNOWN_SWING, can_steer_slack, known_swings, next_slack_swing, relaxed_part, search_law
 from .step_potential import ThetaWeights, step_start_forces
-from .stepper_view import StepperView
 
 # Bounds of the pace without and with overshoot.
 _PACES = {False: (0.5, 3.0), True: (0.5, 2.0)}
@@ -83,7 +83,9 @@ class SwingRecord:
         return np.array([self.swing, self.phase, self.pace, *self.acceleration])
 
 
-def steer(stepper: StepperView, state: State, inputs: Inputs, h: float, controls: Controls) -> tuple[State, Controls]:
+def steer(
+    stepper: FactorisedSystem, state: State, inputs: Inputs, h: float, controls: Controls
+) -> tuple[State, Controls]:
     """Return the state with the records of its swings, and the controls of a step at the regions' paces."""
     system, laws = stepper.system, controls.laws
     if controls.is_static or controls.yarns:
@@ -131,7 +133,7 @@ def steer(stepper: StepperView, state: State, inputs: Inputs, h: float, controls
 
 
 def _steer_slack(
-    stepper: StepperView, state: State, inputs: Inputs, h: float, controls: Controls
+    stepper: FactorisedSystem, state: State, inputs: Inputs, h: float, controls: Controls
 ) -> tuple[State, Controls]:
     """Return the state with the swings of regions that their weight holds, and the controls of the step."""
     system, laws = stepper.system, controls.laws
@@ -178,7 +180,7 @@ def relax(system: System, before: State, after: State, h: float) -> State:
     return replace(after, positions=x, velocities=v)
 
 
-def _slack_deflection(stepper: StepperView, context: StepContext, controls: Controls, place: int) -> Array | None:
+def _slack_deflection(stepper: FactorisedSystem, context: StepContext, controls: Controls, place: int) -> Array | None:
     """Return the deflections (f, 3) m of a region's nodes from its hanging shape; None if that is unknown."""
     system, region = context.system, context.system.regions[place]
     hanging = region.hanging_shape
@@ -195,7 +197,7 @@ def _slack_deflection(stepper: StepperView, context: StepContext, controls: Cont
 
 
 def _uniform_acceleration(
-    stepper: StepperView, state: State, inputs: Inputs, allows_drag: bool = False
+    stepper: FactorisedSystem, state: State, inputs: Inputs, allows_drag: bool = False
 ) -> Array | None:
     """Return the external acceleration (3,) m/s^2 of a system; None if other forces say where it rests.
 
@@ -216,7 +218,7 @@ def _uniform_acceleration(
 class _SteeredStep:
     """Step of a system under a uniform external acceleration (3,) m/s^2."""
 
-    stepper: StepperView
+    stepper: FactorisedSystem
     context: StepContext
     controls: Controls
     acceleration: Array
@@ -255,7 +257,7 @@ class _SteeredStep:
         if last.phase > _PEAK_PHASE and not is_due:
             return replace(last, phase=following)
         pace = last.pace
-        y, rotation, error = self._deflection(region, factors)
+        y, rotation, error = self._deflection(place, factors)
         swing = max(_largest(y), last.swing)
         # False for a state that is not finite, whose step fails.
         is_known = swing > 0.0 and error <= _MAX_EQUILIBRIUM_ERROR * swing
@@ -268,10 +270,11 @@ class _SteeredStep:
             pace = max(pace, turn) if turn > 1.0 else pace
         return SwingRecord(swing, following, pace, a)
 
-    def _deflection(self, region: Region, factors: Array) -> tuple[Array, Array, float]:
+    def _deflection(self, place: int, factors: Array) -> tuple[Array, Array, float]:
         """Return the deflection (f, 3) m from the equilibrium in the rest frame, the rotation, and an error in m."""
-        context, free = self.context, region.free
-        undeformed, rotation = _undeformed_positions(context, region, self._slices(region))
+        context, region = self.context, self.context.system.regions[place]
+        free = region.free
+        undeformed, rotation = _undeformed_positions(context, region, self.stepper.region_slices[place])
         y, hanging = (take_rows(context.state.positions, free) - undeformed) @ rotation, region.hanging_shape
         if hanging is None:
             return y, rotation, 0.0
@@ -284,10 +287,6 @@ class _SteeredStep:
         # A single free node has no size, so its error is unknown.
         error = float((moved**2).sum(axis=1).max()) / size if size > 0.0 else math.inf
         return y - hanging.displacements - moved, rotation, error
-
-    def _slices(self, region: Region) -> tuple[RegionSlice, ...]:
-        place = next(k for k, one in enumerate(self.context.system.regions) if one is region)
-        return self.stepper.region_slices[place]
 
     def _compliance(self, region: Region, force: Array, factors: Array) -> Array:
         """Return the displacements (f, 3) m under forces (f, 3) N on a region, both in the rest frame."""

@@ -22,7 +22,7 @@ from ..system.links import Links
 from ..system.state import State
 from ..system.system import System
 from ..system.term import StiffnessScaling
-from .stepper_view import StepperView
+from .factorised_system import FactorisedSystem
 from .tangent import Tangent, TangentBlock
 
 
@@ -39,7 +39,7 @@ class ThetaWeights:
         return np.ndim(self.theta) == 0 and np.ndim(self.sigma) == 0
 
 
-def nodal_theta(stepper_view: StepperView, coefficients: Sequence[Coefficients]) -> ThetaWeights:
+def nodal_theta(stepper: FactorisedSystem, coefficients: Sequence[Coefficients]) -> ThetaWeights:
     """Return theta and sigma of all nodes, from the coefficients of each region."""
     region_weights = [(one.theta, one.sigma if one.is_waveform else 0.0) for one in coefficients]
     if not region_weights:
@@ -49,22 +49,20 @@ def nodal_theta(stepper_view: StepperView, coefficients: Sequence[Coefficients])
         and len(set(region_weights)) == 1
     ):
         return ThetaWeights(*region_weights[0])
-    nodal_weights = np.empty((len(stepper_view.free), 2))
+    nodal_weights = np.empty((len(stepper.free), 2))
     nodal_weights[:] = 1.0, 0.0
-    for region, (theta, sigma) in zip(stepper_view.system.regions, region_weights, strict=True):
-        slots = stepper_view.free_index[region.free]
+    for region, (theta, sigma) in zip(stepper.system.regions, region_weights, strict=True):
+        slots = stepper.free_index[region.free]
         nodal_weights[slots, 0], nodal_weights[slots, 1] = theta, sigma
     # Hard pins take the weights of the nearest free node.
-    return ThetaWeights(
-        nodal_weights[stepper_view.nearest_free_index, 0], nodal_weights[stepper_view.nearest_free_index, 1]
-    )
+    return ThetaWeights(nodal_weights[stepper.nearest_free_index, 0], nodal_weights[stepper.nearest_free_index, 1])
 
 
 class StepPotential:
     """Potential of the terms, links and contacts of a system in one step.
 
     rounding: energy differences up to this are rounding errors, J.
-    contacts: active contacts; None if there are none.
+    links: between the blocks, contacts: active ones; None if there are none.
     """
 
     def __init__(self, system: System, state: State, inputs: Inputs, factors: Array, theta: float | Array) -> None:
@@ -79,7 +77,7 @@ class StepPotential:
             self._energies.append((place, float(factors[place]) if elastic else 1.0, own, elastic))
         self._batched, self._unbatched = self._batch_elasticity()
         joints = system.links
-        self._links = joints if joints is None or uniform else joints.with_nodal_scale(np.asarray(theta))
+        self.links = joints if joints is None or uniform else joints.with_nodal_scale(np.asarray(theta))
         self.rounding = sum(
             scale * energy.rounding * (self._theta if elastic else 1.0) for _, scale, energy, elastic in self._energies
         )
@@ -110,15 +108,10 @@ class StepPotential:
             for place, scale, energy, material in self._energies
         )
 
-    @property
-    def links(self) -> Links | None:
-        """Links between the blocks; None if there are none."""
-        return self._links
-
     def link_hessian(self, x: Array) -> csr_matrix:
         """Return the positive semi-definite part of the links' Hessian, (3n, 3n) N/m. Only with links."""
-        assert self._links is not None
-        return (self._theta * self._links.hessian(x, self._factors, True)).tocsr()
+        assert self.links is not None
+        return (self._theta * self.links.hessian(x, self._factors, True)).tocsr()
 
     def set_contacts(self, contacts: ContactPotential | None) -> None:
         """Replace the active contacts."""
@@ -133,8 +126,8 @@ class StepPotential:
             non_elastic = slope if non_elastic is None else non_elastic + slope
         self._last_gradients = (x, elastic, non_elastic)
         gradient = self._theta * elastic
-        if self._links is not None:
-            potential, slope = self._links.value_gradient(x, self._factors)
+        if self.links is not None:
+            potential, slope = self.links.value_gradient(x, self._factors)
             value, gradient = value + self._theta * potential, gradient + self._theta * slope
         return value, gradient if non_elastic is None else gradient + non_elastic
 
@@ -194,8 +187,8 @@ class StepPotential:
             factor = scale * self._theta if material else scale
             parts[place] = parts[place] + factor * energy.hessian(x[system.slices[place]], project)
         total = parts[0] if len(parts) == 1 else block_diag(parts, format="csr")
-        if self._links is not None:
-            total = total + self._theta * self._links.hessian(x, self._factors, project)
+        if self.links is not None:
+            total = total + self._theta * self.links.hessian(x, self._factors, project)
         if self.contacts is not None:
             total = total + self.contacts.hessian(x, project)
         return total.tocsr()
@@ -216,10 +209,8 @@ class StepPotential:
                 blocks.append(TangentBlock(part, factor, own, True))
         if self.contacts is not None:
             blocks.append(TangentBlock(slice(0, len(x)), 1.0, self.contacts.hessian(x), True))
-        if self._links is not None:
-            blocks.append(
-                TangentBlock(slice(0, len(x)), self._theta, self._links.hessian(x, self._factors, True), True)
-            )
+        if self.links is not None:
+            blocks.append(TangentBlock(slice(0, len(x)), self._theta, self.links.hessian(x, self._factors, True), True))
         return Tangent(tuple(blocks), len(x))
 
 

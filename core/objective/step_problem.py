@@ -5,7 +5,7 @@ See docs/explanation/physics/01-step-potential.md, and 02-settle-law.md for the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..base.arrays import Array, Index, take_rows
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
 from ..settle.controls import Controls
 from ..settle.first_mode import FirstModeLaw
-from ..settle.law import Coefficients, DeformationLaw
+from ..settle.law import DeformationLaw
 from ..settle.support_modes import ContactEnvironment
 from ..solvers.displacement_criterion import max_norm
 from ..solvers.factorisation import LowRank, Solve
@@ -25,9 +25,9 @@ from ..system.history import DeformationHistory
 from ..system.inputs import Inputs
 from ..system.material_terms import has_active_fibres
 from ..system.state import State
-from ..system.system import System
 from ..system.term import ForceTerm
 from .contact_problem import ActiveContacts, StepPreconditioner
+from .factorised_system import FactorisedSystem
 from .inertia import (
     RegionInertia,
     delay_releases,
@@ -49,10 +49,12 @@ from .step_potential import (
     nodal_theta,
     step_start_forces,
 )
-from .stepper_view import StepperView
 
 # Iterations after which it is rotated or refactorised. A factorisation costs as much as a few dozen iterations.
 _ROTATION_ITERATIONS, _FACTORISATION_ITERATIONS = (4, 8, 16, 32, 64), (12, 36, 108)
+# Largest relative difference between the change of the elastic force in the prediction and that expected from the last
+# step.
+_MAX_DEVIATION = 0.03
 
 
 @dataclass
@@ -91,124 +93,12 @@ class PreconditionerRefresh:
         return True
 
 
-# Largest relative difference between the change of the elastic force in the prediction and that expected from the last
-# step.
-_MAX_DEVIATION = 0.03
-
-
-def last_step_secant(
-    step_start: StepStartForces,
-    region_inertias: Sequence[tuple[Index, RegionInertia]],
-    coefficients: Sequence[Coefficients],
-    free: Index,
-    elastic_gradient: Array,
-    h: float,
-) -> tuple[Array, Array] | None:
-    """Return the last deformation velocity (f, 3) m/s and elastic force rate (f, 3) N/s, both rotated with the body.
-
-    Return None if the pair would mislead the search. The prediction extrapolates along this velocity. If the elastic
-    force does not change accordingly, for example because motion along straight lines stretches a slender body, search
-    directions built from the pair are ten times too long. Unpinned regions have no pair either, since no search
-    direction may change their momenta.
-
-    region_inertias: of each region, with its indices among the free nodes (f,).
-    elastic_gradient: (n, 3) N, at the start of the search.
-    Forces are divided by the stiffness factors, see DeformationHistory.
-    """
-    history = step_start.history
-    if (
-        history is None
-        or history.elastic_gradient is None
-        or history.force_rate is None
-        or step_start.elastic_gradient is None
-    ):
-        return None
-    direction, force_rates = np.zeros((len(free), 3)), np.zeros((len(free), 3))
-    predicted_work = expected_work = 0.0
-    for (slots, one), law in zip(region_inertias, coefficients, strict=True):
-        if one.predicted_positions is None or one.step_rotation is None or one.rigid_prediction is not None:
-            return None
-        nodes = free[slots]
-        velocity, change = (
-            rotate(one.step_rotation, take_rows(of, nodes)) for of in (step_start.velocity, history.force_rate)
-        )
-        kappa = np.broadcast_to(law.kappa, len(nodes))[:, None]
-        predicted_work += float(
-            np.vdot(
-                velocity,
-                take_rows(elastic_gradient, nodes)
-                - rotate(one.step_rotation, take_rows(step_start.elastic_gradient, nodes)),
-            )
-        )
-        expected_work += h * float(np.vdot(velocity, kappa * change))
-        direction[slots], force_rates[slots] = velocity, change
-    return (
-        (direction, force_rates) if abs(predicted_work - expected_work) < _MAX_DEVIATION * abs(expected_work) else None
-    )
-
-
-@dataclass(frozen=True)
-class StepEnd:
-    """State and terms of a step of h seconds at its end.
-
-    region_inertias: one per region.
-    separating_regions: regions without history, see StepProblem.
-    truncated_regions: regions whose motion was truncated. They get no history, and their momenta are not corrected.
-    """
-
-    system: System
-    state: State
-    h: float
-    potential: StepPotential
-    region_inertias: Sequence[RegionInertia]
-    separating_regions: Set[int]
-    truncated_regions: Set[int]
-
-    def history_after(self, x: Array, velocities: Array, step_start: StepStartForces) -> DeformationHistory:
-        """Return the history of a step that ends at positions x and velocities (n, 3).
-
-        Modifies x and velocities in place: the momenta of free regions are corrected.
-        """
-        system, h = self.system, self.h
-        force, velocity, force_rate = self.potential.elastic_gradient(x), np.zeros_like(x), np.zeros_like(x)
-        # External forces change the momenta, which are then not corrected.
-        externally_forced = [self.potential.has_external_force(x, region.free) for region in system.regions]
-        for place, (terms, region, has_external) in enumerate(
-            zip(self.region_inertias, system.regions, externally_forced, strict=True)
-        ):
-            if terms.predicted_positions is None or terms.step_rotation is None:
-                continue
-            free = region.free
-            velocity[free] = (take_rows(x, free) - terms.predicted_positions) / h
-            if step_start.elastic_gradient is not None:
-                force_rate[free] = (
-                    take_rows(force, free) - rotate(terms.step_rotation, take_rows(step_start.elastic_gradient, free))
-                ) / h
-            if (
-                terms.rigid_prediction is not None
-                and terms.rigid_prediction.conserves_momenta
-                and not has_external
-                and place not in self.truncated_regions
-            ):
-                x[free], turn = project_onto_momenta(terms.rigid_prediction, system.mass[free], x[free], h)
-                velocities[free] = (x[free] - self.state.positions[free]) / h
-                for vectors in (velocity, force, force_rate):
-                    vectors[free] = vectors[free] @ turn.T
-        for place in {*self.separating_regions, *self.truncated_regions}:
-            free = system.regions[place].free
-            velocity[free] = 0.0
-            force_rate[free] = 0.0
-        if step_start.elastic_gradient is None:
-            return DeformationHistory(velocity, None, None)
-        return DeformationHistory(velocity, force, force_rate)
-
-
 class StepProblem:
     """Potential psi(v) over the free nodes' velocities (f, 3), with its preconditioner."""
 
     def __init__(
         self,
-        stepper_view: StepperView,
+        stepper: FactorisedSystem,
         state: State,
         inputs: Inputs,
         h: float,
@@ -218,8 +108,8 @@ class StepProblem:
         environment: ContactEnvironment | None = None,
     ) -> None:
         """use_fallback_coefficients: whether all regions use them.  damping_positions: see Stepper.step()."""
-        system = stepper_view.system
-        self._stepper, self._state, self._h = stepper_view, state, h
+        system = stepper.system
+        self._stepper, self._state, self._h = stepper, state, h
         self._use_fallback_coefficients = use_fallback_coefficients
         self._environment = environment or ContactEnvironment()
         self._active_contacts: ActiveContacts | None = None
@@ -232,7 +122,7 @@ class StepProblem:
             controls.coefficients(place, h, use_fallback_coefficients or self._uses_fallback(place, law))
             for place, law in enumerate(controls.laws)
         ]
-        weights = nodal_theta(stepper_view, self._coefficients)
+        weights = nodal_theta(stepper, self._coefficients)
         self._potential = StepPotential(system, state, inputs, self._stiffness_factors, weights.theta)
         self._assemble_inertia(StepContext.create(system, state, inputs, h), controls, weights)
         # M/s + h theta e K = theta e (M/(s theta e) + h K) with the stiffness factor e.
@@ -240,38 +130,36 @@ class StepProblem:
         self._scale = float(self._stiffness_factors[0]) * float(theta)
         stiffness_weights = None if weights.is_uniform else np.asarray(weights.theta)
         preconditioned_inertia = preconditioner_inertia(
-            self._inertia / self._scale, self._coefficients, stepper_view.is_pinned_solid
+            self._inertia / self._scale, self._coefficients, stepper.is_pinned_solid
         )
-        self._solve = stepper_view.factorise(h, preconditioned_inertia, self._stiffness_factors, stiffness_weights)
+        self._solve = stepper.factorise(h, preconditioned_inertia, self._stiffness_factors, stiffness_weights)
         place = state.positions if damping_positions is None else damping_positions
         self._damping_matrix = system.damping_matrix(state.history, place, self._stiffness_factors, inputs)
-        if stepper_view.viscous is not None:
-            self._damping_matrix = stepper_view.viscous(place).tocsr() + (
+        if stepper.viscous is not None:
+            self._damping_matrix = stepper.viscous(place).tocsr() + (
                 0 if self._damping_matrix is None else self._damping_matrix
             )
-        self._start_positions = take_rows(state.positions, stepper_view.free)
+        self._start_positions = take_rows(state.positions, stepper.free)
         self._cached_positions: tuple[Array, Array] | None = None
         # Start an unpinned body with the velocity that its weight adds, so that no search step changes its momentum.
         self.start = self.clip_to_feasible(
-            self._predicted + h * self._is_unpinned[:, None] * system.acceleration(inputs, stepper_view.free)
+            self._predicted + h * self._is_unpinned[:, None] * system.acceleration(inputs, stepper.free)
         )
         self._cached_deformation: tuple[Array, list[tuple[Array, Array]]] | None = None
-        rotation = stepper_view.nodal_rotations.rotations_at(self.positions(self.start), self._region_rotations)
+        rotation = stepper.nodal_rotations.rotations_at(self.positions(self.start), self._region_rotations)
         # The preconditioner has no reference to the problem: a cycle would keep factorisations alive until the garbage
         # collector runs.
         self._preconditioner = StepPreconditioner(
-            stepper_view, self._positive_low_rank, self._solve, rotation, self._scale, h
+            stepper, self._positive_low_rank, self._solve, rotation, self._scale, h
         )
         self._refresh = PreconditionerRefresh(
-            stepper_view.nodal_rotations,
+            stepper.nodal_rotations,
             self._region_rotations,
             self._preconditioner,
             has_active_fibres(system.blocks, inputs),
         )
         self.value_noise = self._potential.rounding / h
-        self.noise = stepper_view.rounding_error(self._solve, self._rounding_scale(state, weights)) / np.sqrt(
-            self._scale
-        )
+        self.noise = stepper.rounding_error(self._solve, self._rounding_scale(state, weights)) / np.sqrt(self._scale)
 
     def _uses_fallback(self, place: int, law: DeformationLaw) -> bool:
         """Return whether a region gets fallback coefficients.
@@ -466,24 +354,42 @@ class StepProblem:
         return found
 
     def initial_secant(self, v: Array) -> tuple[Array, Array] | None:
-        """Return the secant pair of the last step, or None.
+        """Return the secant pair of the last step, or None if it would mislead the search.
 
         The pair is a step (f, 3) m/s and the change of the gradient along it, (f, 3) N.
+
+        The prediction extrapolates along this step. If the elastic force does not change accordingly, for example
+        because motion along straight lines stretches a slender body, search directions built from the pair are ten
+        times too long. Unpinned regions have no pair either, since no search direction may change their momenta.
         """
-        step_start, nodes = self._step_start, self._stepper.free
-        if step_start is None or step_start.history is None or self._stepper.system.links is not None:
+        start, free, h = self._step_start, self._stepper.free, self._h
+        if start is None or start.history is None or self._stepper.system.links is not None:
             return None
         if is_nearly_still(self._stepper.system, self._state):
             # The pair would consist of rounding errors.
             return None
-        force = self._potential.elastic_gradient(self.positions(v))
-        found = last_step_secant(step_start, self._region_inertias, self._coefficients, nodes, force, self._h)
-        if found is None:
+        last_rate, last_force = start.history.force_rate, start.elastic_gradient
+        if start.history.elastic_gradient is None or last_rate is None or last_force is None:
             return None
-        direction, force_rate = found
-        return direction, self._inertia[:, None] * direction + self._h * self._potential.scaled_by_theta(
-            force_rate, nodes
-        )
+        force = self._potential.elastic_gradient(self.positions(v))
+        # The last deformation velocity and elastic force rate, both rotated with the body; see DeformationHistory.
+        direction, force_rate = np.zeros((len(free), 3)), np.zeros((len(free), 3))
+        predicted_work = expected_work = 0.0
+        for (slots, one), law in zip(self._region_inertias, self._coefficients, strict=True):
+            if one.predicted_positions is None or one.step_rotation is None or one.rigid_prediction is not None:
+                return None
+            nodes = free[slots]
+            velocity, change, old_force = (
+                rotate(one.step_rotation, take_rows(of, nodes)) for of in (start.velocity, last_rate, last_force)
+            )
+            kappa = np.broadcast_to(law.kappa, len(nodes))[:, None]
+            predicted_work += float(np.vdot(velocity, take_rows(force, nodes) - old_force))
+            expected_work += h * float(np.vdot(velocity, kappa * change))
+            direction[slots], force_rate[slots] = velocity, change
+        if not abs(predicted_work - expected_work) < _MAX_DEVIATION * abs(expected_work):
+            return None
+        scaled_rate = self._potential.scaled_by_theta(force_rate, free)
+        return direction, self._inertia[:, None] * direction + h * scaled_rate
 
     def initial_guess(self, guess: Array | None) -> Array:
         """Return the velocities (f, 3) m/s at which the search starts."""
@@ -578,7 +484,10 @@ class StepProblem:
         return None if self._active_contacts is None else self._preconditioner.apply_contact_stiffness(step)
 
     def state_after(self, v: Array, truncated_regions: Set[int] = frozenset()) -> State:
-        """Return the state at the step's end, with velocities v (f, 3) m/s. truncated_regions: see StepEnd."""
+        """Return the state at the step's end, with velocities v (f, 3) m/s.
+
+        truncated_regions: regions whose motion was truncated. They get no history, and their momenta are not corrected.
+        """
         x = self.positions(v)
         stepper, state, h = self._stepper, self._state, self._h
         velocities = (x - state.positions) / h
@@ -586,10 +495,7 @@ class StepProblem:
         all_history = stepper.system.updated_history(state.history, x)
         if self._step_start is None:
             return State(state.time + h, x, velocities, self._reference, all_history.without_deformation())
-        history = StepEnd(
-            stepper.system, state, h, self._potential, [one for _, one in self._region_inertias],
-            self._environment.rebounding_regions, truncated_regions,
-        ).history_after(x, velocities, self._step_start)  # fmt: skip
+        history = self._history_after(x, velocities, self._step_start, truncated_regions)
         # A fallback step may undo a whole swing at once. Such a velocity in the history would amplify the next steps.
         all_history = (
             all_history.without_deformation()
@@ -597,3 +503,36 @@ class StepProblem:
             else stepper.system.with_deformation(all_history, history)
         )
         return State(state.time + h, x, velocities, self._reference, all_history)
+
+    def _history_after(
+        self, x: Array, velocities: Array, start: StepStartForces, truncated_regions: Set[int]
+    ) -> DeformationHistory:
+        """Return the history of a step that ends at positions x and velocities (n, 3).
+
+        Modifies x and velocities in place: the momenta of free regions are corrected.
+        """
+        system, h = self._stepper.system, self._h
+        force, velocity, force_rate = self._potential.elastic_gradient(x), np.zeros_like(x), np.zeros_like(x)
+        # External forces change the momenta, which are then not corrected.
+        externally_forced = [self._potential.has_external_force(x, region.free) for region in system.regions]
+        for place, ((_, terms), region) in enumerate(zip(self._region_inertias, system.regions, strict=True)):
+            if terms.predicted_positions is None or terms.step_rotation is None:
+                continue
+            free, prediction = region.free, terms.rigid_prediction
+            velocity[free] = (take_rows(x, free) - terms.predicted_positions) / h
+            if start.elastic_gradient is not None:
+                old_force = rotate(terms.step_rotation, take_rows(start.elastic_gradient, free))
+                force_rate[free] = (take_rows(force, free) - old_force) / h
+            is_forced = externally_forced[place] or place in truncated_regions
+            if prediction is not None and prediction.conserves_momenta and not is_forced:
+                x[free], turn = project_onto_momenta(prediction, system.mass[free], x[free], h)
+                velocities[free] = (x[free] - self._state.positions[free]) / h
+                for vectors in (velocity, force, force_rate):
+                    vectors[free] = vectors[free] @ turn.T
+        for place in {*self._environment.rebounding_regions, *truncated_regions}:
+            free = system.regions[place].free
+            velocity[free] = 0.0
+            force_rate[free] = 0.0
+        if start.elastic_gradient is None:
+            return DeformationHistory(velocity, None, None)
+        return DeformationHistory(velocity, force, force_rate)

@@ -29,6 +29,7 @@ from ..yarns.woven_cloth import AssemblyPattern
 from .contact_problem import MAX_FRICTION_UPDATES
 from .inertia import first_mode_inertia
 from .reference_motion import RegionSlice, StepContext
+from .step_problem import StepProblem
 
 # Fraction of a yarn segment's mass that moves with its yarn position, which otherwise has no inertia within a plane.
 _PLACE_INERTIA_FRACTION = 1e-3
@@ -80,7 +81,7 @@ class WeaveProblem:
         self.start = np.where(free, cloth.stack_unknowns(state.velocities, self._sliding_speeds), pinned_velocities)
         self.value_noise = 0.0
         self.noise = 0.0
-        self._contacts: ContactPotential | None = None
+        self.contacts: ContactPotential | None = None
         self._friction_updates = 0
 
     def _assemble_inertia(
@@ -143,7 +144,7 @@ class WeaveProblem:
         self._load = cloth.stack_unknowns(load, -(w * loads).sum(axis=1))
         low = LowRank.of(cloth.triples, places, low_rank_terms)
         # Pins hold crossings whose yarns slide from one region into another, so the regions are coupled.
-        self._low_rank = low.as_single_block() if len(low.signs) > 1 and not low.is_empty else low
+        self.low_rank = low.as_single_block() if len(low.signs) > 1 and not low.is_empty else low
 
     def _assemble_damping(self) -> None:
         """Assemble the damping matrix C at the step's start."""
@@ -166,38 +167,30 @@ class WeaveProblem:
         self._constant = self._scatter.assemble(blocks)
 
     @property
-    def low_rank(self) -> LowRank:
-        return self._low_rank
-
-    @property
     def free_index(self) -> Index:
         """Row of v of each node, (n,): nodes come first."""
         return np.arange(self._cloth.count)
 
     @property
-    def contacts(self) -> ContactPotential | None:
-        return self._contacts
-
-    @property
     def _node_energies(self) -> list[tuple[float, Energy | ContactPotential]]:
         """Energies that depend on the nodes only, with their factors."""
-        return [*self._other_energies, *([] if self._contacts is None else [(1.0, self._contacts)])]
+        return [*self._other_energies, *([] if self.contacts is None else [(1.0, self.contacts)])]
 
     def set_contacts(self, contacts: ContactSet, normal_forces: Array, v: Array) -> None:
         """Replace the contacts. normal_forces: (k,) N, lagged normal forces."""
-        self._contacts = ContactPotential(contacts, normal_forces) if len(contacts) else None
+        self.contacts = ContactPotential(contacts, normal_forces) if len(contacts) else None
         self._friction_updates = 0
 
     def accept(self, v: Array, value: float, gradient: Array) -> AcceptedPoint:
         """Update friction from the normal forces, see contact_problem.ActiveContacts."""
         if (
-            self._contacts is None
+            self.contacts is None
             or self._friction_updates >= MAX_FRICTION_UPDATES
-            or not self._contacts.contacts.friction.any()
+            or not self.contacts.contacts.friction.any()
         ):
             return AcceptedPoint(value, gradient)
         self._friction_updates += 1
-        self._contacts = self._contacts.with_normal_forces_at(self.positions(v))
+        self.contacts = self.contacts.with_normal_forces_at(self.positions(v))
         return AcceptedPoint(*self.value_gradient(v))
 
     def positions(self, v: Array) -> Array:
@@ -232,10 +225,10 @@ class WeaveProblem:
             gradient += sum_gradients(((where, pushed),), cloth.unknown_count)
         total += 0.5 * float((self._sliding_damping * flat) @ flat) - float(np.vdot(self._load, v))
         gradient += self._sliding_damping * flat - self._load.ravel()
-        if not self._low_rank.is_empty:
-            along = self._low_rank.project(off)
-            total += 0.5 * float((self._low_rank.signs * along**2).sum())
-            gradient += self._low_rank.combine(self._low_rank.columns, self._low_rank.signs * along)
+        if not self.low_rank.is_empty:
+            along = self.low_rank.project(off)
+            total += 0.5 * float((self.low_rank.signs * along**2).sum())
+            gradient += self.low_rank.combine(self.low_rank.columns, self.low_rank.signs * along)
         return total, np.where(self._free, gradient.reshape(v.shape), 0.0)
 
     def sparse_hessian(self, v: Array) -> csr_matrix:
@@ -270,7 +263,7 @@ class WeaveProblem:
 
     def best_start(self, contacts: ContactSet, normal_forces: Array, *candidates: Array) -> Array:
         """Return the velocities with the lowest psi, with contacts as in set_contacts()."""
-        self._contacts = ContactPotential(contacts, normal_forces) if len(contacts) else None
+        self.contacts = ContactPotential(contacts, normal_forces) if len(contacts) else None
         starts = [self.initial_guess(one) for one in candidates]
         return starts[int(np.argmin([self.value_gradient(one)[0] for one in starts]))]
 
@@ -327,3 +320,7 @@ class WeaveProblem:
                 inertia = np.einsum("fik,f,fil->kl", modes, after[nodes, 0], modes, optimize=True)
                 found[nodes] += modes @ (inverse_inertia(inertia) @ change)
         return found
+
+
+AnyStepProblem = StepProblem | WeaveProblem
+"""Objective of a step in which contacts may occur."""

@@ -144,17 +144,12 @@ def first_mode_law(
     has_slack_modes, counts_from_stop: see FirstModeLaw.
     """
     if overshoot <= 0.0:
-        return FirstModeLaw(
-            -math.log(REST_FRACTION) / settle,
-            0.0,
-            eigenvalue,
-            has_slack_modes=has_slack_modes,
-            counts_from_stop=counts_from_stop,
-        )
-    clearance = _SLACK_CLEARANCE if has_slack_modes else _CLEARANCE
-    ratio = -math.pi / math.log(snap_overshoot_off_threshold(overshoot, clearance))
-    unit = FirstModeLaw(1.0, ratio, 1.0, counts_from_stop=counts_from_stop)
-    rest = last_threshold_crossing(unit.release_response, visible_swings(overshoot), ratio) + unit.time_to_peak
+        ratio, rest = 0.0, -math.log(REST_FRACTION)
+    else:
+        clearance = _SLACK_CLEARANCE if has_slack_modes else _CLEARANCE
+        ratio = -math.pi / math.log(snap_overshoot_off_threshold(overshoot, clearance))
+        unit = FirstModeLaw(1.0, ratio, 1.0, counts_from_stop=counts_from_stop)
+        rest = last_threshold_crossing(unit.release_response, visible_swings(overshoot), ratio) + unit.time_to_peak
     return FirstModeLaw(
         rest / settle,
         ratio * rest / settle,

@@ -2,58 +2,42 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import csr_matrix, diags
-from scipy.spatial import cKDTree
 
-from ..base.arrays import Array, Index
-from ..base.memo import Memo
+from ..base.arrays import Array
 from ..contact.collision_detection import CollisionDetection
-from ..contact.contact_preconditioner import COLUMN_BATCH, InverseColumns
 from ..contact_response.contact_guards import ContactGuards
 from ..contact_response.contact_solve import ContactSolve
 from ..contact_response.push_out import PushOut
-from ..objective.contact_problem import ContactProblem
-from ..objective.nodal_rotations import NodalRotations
-from ..objective.reference_motion import RegionSlice, region_slices
+from ..objective.factorised_system import FactorisedSystem, ViscousMatrix
 from ..objective.sleep import count_still_step, is_asleep, sleep_step
 from ..objective.steering import relax, steer
 from ..objective.step_problem import StepProblem
-from ..objective.stepper_view import ViscousMatrix
+from ..objective.weave_problem import AnyStepProblem
 from ..settle.controls import Controls
 from ..settle.step_report import StepReport
 from ..settle.support_modes import ContactEnvironment
 from ..settle.work_meter import WorkMeter
-from ..solvers.factorisation import Solve
 from ..solvers.lbfgs import minimise_lbfgs
 from ..solvers.modes import largest_eigenvalue
 from ..solvers.objective import Minimum, Outcome, Tolerance
-from ..solvers.preconditioner import accurate_solve, build_preconditioner
 from ..system.inputs import Inputs
-from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
 from .step_policy import DeepOverlaps, Minimiser, SpentWork, StepPolicy
 from .step_task import StepResult, StepTask
-
-# Number of bits of the inertia that identify a factorisation.
-_INERTIA_BITS = 40
-# Number of cached factorisations.
-_MAX_CACHED_FACTORISATIONS = 8
-# Relative rounding error of positions: a few units in the last place of the largest coordinate.
-_ROUNDING = 4.0 * float(np.finfo(float).eps)
+from .violence import Violence
 
 
 @dataclass(frozen=True)
 class _Solution:
     """Minimum of the problem of a part of a step, and the contact solve that found it, if there was one."""
 
-    problem: ContactProblem
+    problem: AnyStepProblem
     minimum: Minimum
     contact: ContactSolve | None = None
 
@@ -64,18 +48,12 @@ class _Solution:
         return self.contact.finish_step(self.problem, self.minimum.velocities, is_final)
 
 
-class Stepper:
+class Stepper(FactorisedSystem):
     """Time stepper of one system.
 
     Only factorisations and results derived from them are cached. A step is therefore deterministic: equal arguments
     give bitwise equal results.
 
-    free: (f,) nodes that are unknowns.
-    dof: (3f,) indices of their coordinates in the stacked coordinates of all nodes.
-    free_index: (n,) index of each node among the free nodes, -1 for hard pins.
-    region_slices: slices of each region, one per block.
-    is_pinned_solid: whether the system consists of pinned solids only, so that its stiffness resists every motion.
-    stiffness: (3f, 3f) N/m of the free nodes at rest, positive semi-definite, for stiffness factors of 1.
     size: of the smallest body, m.
     policy: decides about steps whose minimisation fails.
     problem_type: class of the objective that a substep minimises.
@@ -87,8 +65,7 @@ class Stepper:
         self, system: System, minimiser: Minimiser = minimise_lbfgs, viscous: ViscousMatrix | None = None
     ) -> None:
         """viscous: C(x) in N s/m of a damping force -C(x) v, evaluated at each step's start."""
-        self.system = system
-        self.viscous = viscous
+        super().__init__(system, viscous)
         self._minimiser = minimiser
         self.size = min((block.size for block in system.blocks if block.size > 0.0), default=1.0)
         # Nets use Newton's method.
@@ -96,55 +73,7 @@ class Stepper:
         is_solid = all(block.is_solid for block in system.blocks)
         deep_overlaps = DeepOverlaps.of_solids() if is_solid else DeepOverlaps()
         self.policy = StepPolicy(spent_work=spent_work, deep_overlaps=deep_overlaps)
-        self.free = np.flatnonzero(~system.is_fixed)
-        self.dof = (3 * self.free[:, None] + np.arange(3)).ravel()
-        self.free_index = np.full(len(system.rest), -1)
-        self.free_index[self.free] = np.arange(len(self.free))
-        self.nearest_free_index = self._find_nearest_free_index()
-        self.nodal_rotations = NodalRotations.from_system(system)
-        self.region_slices: tuple[tuple[RegionSlice, ...], ...] = tuple(
-            region_slices(system, region) for region in system.regions
-        )
-        held = all(len(region.constrained_nodes) and not region.rigid_modes for region in system.regions)
-        self.is_pinned_solid = (
-            held and viscous is None and system.links is None and all(one.is_solid for one in system.blocks)
-        )
-        self.stiffness = self._restrict_to_free(system.stiffness_at_rest(np.ones(len(system.blocks)), True))
-        self._rest_damping = self._restrict_to_free(viscous(system.rest)) if viscous else None
-        noise = np.random.default_rng(0).standard_normal(len(self.dof))
-        diagonal = (
-            self.stiffness if system.links is None else self._restrict_to_free(system.blocks_stiffness_at_rest())
-        ).diagonal()
-        # Directions without stiffness at rest, such as those perpendicular to a spring, become stiff when deformed.
-        self._rounding_force = _ROUNDING * noise * np.maximum(diagonal, diagonal.mean() if len(diagonal) else 0.0)
-        self._factorisations: dict[tuple[float, bytes, bytes, bytes], Solve] = {}
-        self._hanging_compliances: Memo[Solve] = Memo(_MAX_CACHED_FACTORISATIONS)
-        self._compliances: list[tuple[Solve, InverseColumns]] = []
         self._push_out = PushOut(system, self.free)
-        self._roundings: list[tuple[Solve, float]] = []
-
-    def with_regions(self, regions: tuple[Region, ...]) -> Stepper:
-        """Return a stepper with the same factorisations, for regions that differ only in their eigenvalues."""
-        other = copy(self)
-        other.system = replace(self.system, regions=regions)
-        other.region_slices = tuple(region_slices(other.system, region) for region in regions)
-        # The shape in which this is computed belongs to the regions.
-        other._hanging_compliances = Memo(_MAX_CACHED_FACTORISATIONS)
-        return other
-
-    def _find_nearest_free_index(self) -> Index:
-        """Return the index (n,) among the free nodes of each node's nearest free node, in its own block if possible."""
-        index, rest = self.free_index.copy(), self.system.rest
-        for part in self.system.slices:
-            own = self.free[(self.free >= part.start) & (self.free < part.stop)]
-            pinned = part.start + np.flatnonzero(index[part] < 0)
-            candidates = own if len(own) else self.free
-            if len(pinned) and len(candidates):
-                index[pinned] = self.free_index[candidates[cKDTree(rest[candidates]).query(rest[pinned])[1]]]
-        return index
-
-    def _restrict_to_free(self, matrix: csr_matrix) -> csr_matrix:
-        return matrix.tocsr()[self.dof][:, self.dof]
 
     def step(
         self,
@@ -170,18 +99,9 @@ class Stepper:
         if is_asleep(self.system, state, inputs, controls):
             return sleep_step(state, h)
         start, controls = steer(self, state, inputs, h, controls)
-        policy = self.policy
-        task = StepTask.of(
-            self.system,
-            start,
-            inputs,
-            h,
-            controls,
-            size=self.size,
-            guess=guess,
-            damping_positions=damping_positions,
-            meter=meter,
-        )
+        policy, meter = self.policy, meter or WorkMeter()
+        violence = Violence.of(self.system, start, inputs, h, self.size)
+        task = StepTask(self.system, start, inputs, h, controls, guess, damping_positions, meter, violence)
         policy.spent_work.begin_step(task)
         result = self._search(task)
         if not result.report.has_converged:
@@ -272,22 +192,14 @@ class Stepper:
         attempt: see attempts().  may_retry: whether another attempt follows a runaway step, so that its search may end
         early.
         """
-        use_fallback_coefficients, minimiser = attempt
+        use_fallback, minimiser = attempt
         free_guess = None if part.guess is None else part.guess[self.free]
         minimise = part.meter.metered(minimiser, self.policy.evaluation_cost(minimiser, part.meter.costs))
         tolerance = part.controls.tolerance
 
-        def make_problem(environment: ContactEnvironment | None) -> ContactProblem:
-            return self.make_problem(
-                part.state,
-                part.inputs,
-                part.h,
-                part.controls,
-                use_fallback_coefficients,
-                part.damping_positions,
-                environment,
-            )
-
+        make_problem = partial(
+            self.make_problem, part.state, part.inputs, part.h, part.controls, use_fallback, part.damping_positions
+        )
         if not self.has_unknowns():
             problem = make_problem(None)
             return _Solution(problem, Minimum(problem.start, Outcome.CONVERGED, 0, 0, 0.0, 0.0))
@@ -297,17 +209,17 @@ class Stepper:
                 problem, problem.initial_guess(free_guess), Tolerance(tolerance, problem.noise, by_displacement=True)
             )
             return _Solution(problem, minimum)
-        contact = ContactSolve.create(
+        contact = ContactSolve(
             self.system,
             part.state,
             part.inputs,
             part.h,
             part.controls,
+            guards,
+            part.counts,
+            part.meter,
             is_thorough=part.is_part,
-            guards=guards,
-            counts=part.counts,
-            meter=part.meter,
-            detection=part.detection,
+            shared_detection=part.detection,
         )
         is_rejected = None
         if may_retry and self.policy.runaway_step.is_enabled:
@@ -347,122 +259,11 @@ class Stepper:
         use_fallback_coefficients: bool,
         damping_positions: Array | None,
         environment: ContactEnvironment | None,
-    ) -> ContactProblem:
+    ) -> AnyStepProblem:
         """Return the objective of a substep of h seconds. damping_positions: see step()."""
         return self.problem_type(
             self, state, inputs, h, controls, use_fallback_coefficients, damping_positions, environment
         )
-
-    def factorise(self, h: float, inertia: Array, factors: Array, stiffness_weights: Array | None = None) -> Solve:
-        """Return a factorised solve with D + h K/e + C/e at rest.
-
-        A dial that scales the stiffness scales 1/s by the same factor. The rounded D, and thus the factorisation, then
-        stays the same.
-
-        inertia: D = M/(s e) of the free nodes, (f,).  factors: (b,) stiffness factors of the blocks; e is the first.
-        stiffness_weights: (n,) weight of each node's stiffness; 1 if None.
-        """
-        key = self._factorisation_key(h, inertia, factors, stiffness_weights)
-        if key not in self._factorisations:
-            matrix = diags(round_inertia(inertia).repeat(3)) + h * self.relative_stiffness(factors, stiffness_weights)
-            if self._rest_damping is not None:
-                matrix = matrix + self._rest_damping / float(factors[0])
-            self._cache_factorisation(key, build_preconditioner(matrix.tocsr(), self.system.rest[self.free]))
-        return self._factorisations[key]
-
-    def hanging_compliance(self, factors: Array) -> Solve:
-        """Return a solve with the stiffness (3f, 3f) N/m of the free nodes in the hanging shape, to 1%.
-
-        factors: (b,) stiffness factor of each block.
-        """
-        return self._hanging_compliances.get(factors.tobytes(), lambda: self._hanging_compliance(factors))
-
-    def _hanging_compliance(self, factors: Array) -> Solve:
-        positions = self.system.rest.copy()
-        for region in self.system.regions:
-            if region.hanging_shape is not None:
-                positions[region.free] += region.hanging_shape.displacements
-        matrix = self._restrict_to_free(self.system.tangent(State.at_rest(positions), factors))
-        return accurate_solve(matrix, self.system.rest[self.free])
-
-    def _factorisation_key(
-        self, h: float, inertia: Array, factors: Array, stiffness_weights: Array | None
-    ) -> tuple[float, bytes, bytes, bytes]:
-        # Without drag, the matrix of a single block is independent of its factor.
-        relevant_factors = factors if self._rest_damping is not None or len(factors) > 1 else np.ones(1)
-        return (
-            h,
-            round_inertia(inertia).tobytes(),
-            relevant_factors.tobytes(),
-            b"" if stiffness_weights is None else stiffness_weights.tobytes(),
-        )
-
-    def _cache_factorisation(self, key: tuple[float, bytes, bytes, bytes], solve: Solve) -> None:
-        if len(self._factorisations) >= _MAX_CACHED_FACTORISATIONS:
-            self._factorisations.pop(next(iter(self._factorisations)))
-        self._factorisations[key] = solve
-
-    def inverse_columns(self, solve: Solve) -> InverseColumns:
-        """Return lazily computed columns of a solve's inverse, for the nodes that carry contact surfaces."""
-        for known, found in self._compliances:
-            if known is solve:
-                return found
-        assert self.system.contact is not None
-        nodes = self.system.contact.surface_nodes
-        if len(nodes):
-            # Nodes in contact are near each other: sort them by position.
-            nodes = nodes[cKDTree(self.system.rest[nodes], leafsize=COLUMN_BATCH).indices]
-        slots = self.free_index[nodes]
-        columns = InverseColumns(solve, len(self.free), slots[slots >= 0])
-        cached = list(self._factorisations.values())
-        self._compliances = [one for one in self._compliances if any(one[0] is other for other in cached)]
-        self._compliances.append((solve, columns))
-        return columns
-
-    def relative_stiffness(self, factors: Array, stiffness_weights: Array | None = None) -> csr_matrix:
-        """Return the stiffness (3f, 3f) N/m of the free nodes at rest, divided by the first stiffness factor.
-
-        factors, stiffness_weights: as in factorise().
-        """
-        if len(factors) == 1 and stiffness_weights is None:
-            return self.stiffness
-        return self._restrict_to_free(self.system.stiffness_at_rest(factors, True, stiffness_weights)) / float(
-            factors[0]
-        )
-
-    def rounding_error(self, solve: Solve, scale: Array) -> float:
-        """Return the error estimate that rounding alone causes, sqrt(W).
-
-        scale: (f,) or a number, m: stiffness factor times the largest coordinate. Rounding forces are proportional to
-        it.
-        """
-        if not np.ndim(scale) and self.system.links is None:
-            return float(scale) * self._unit_rounding_error(solve)
-        force = (scale.repeat(3) if np.ndim(scale) else scale) * self._rounding_force
-        if self.system.links is not None:
-            # The rounding error of a link acts on both of its ends, with opposite signs.
-            pull = float(np.max(scale, initial=0.0)) * _ROUNDING * self.system.links.random_gradient()
-            force = force + pull[self.free].ravel()
-        # With links of extreme stiffness, rounding may make the product negative.
-        return float(np.sqrt(max(float(force @ solve(force)), 0.0)))
-
-    def _unit_rounding_error(self, solve: Solve) -> float:
-        """Return the rounding error for a scale of 1, computed once per factorisation."""
-        found = [value for known, value in self._roundings if known is solve]
-        if not found:
-            force = self._rounding_force
-            found = [float(np.sqrt(max(float(force @ solve(force)), 0.0)))]
-            # Drop entries of factorisations that left the cache, which would otherwise stay in memory.
-            cached = list(self._factorisations.values())
-            self._roundings = [one for one in self._roundings if any(one[0] is other for other in cached)]
-            self._roundings.append((solve, found[0]))
-        return found[0]
-
-
-def round_inertia(inertia: Array) -> Array:
-    """Round the inertia to fewer bits, so that values from different computations are equal."""
-    parts, exponents = np.frexp(inertia)
-    return np.asarray(np.ldexp(np.round(np.ldexp(parts, _INERTIA_BITS)), exponents - _INERTIA_BITS))
 
 
 def highest_frequency(stepper: Stepper, factors: Array) -> float:

@@ -47,9 +47,16 @@ class RopeProblem(StepProblem):
         stepper = self._stepper
         if library is None or not isinstance(stepper, RopeStepper):
             return None
-        matrix = RopeMatrix(library, self._potential, stepper.free_index, self._inertia, self._h, self._damping_matrix)
-        matrix.use_pattern(stepper.patterns, self._end_positions)
-        return matrix
+        return RopeMatrix(
+            library,
+            self._potential,
+            stepper.free_index,
+            self._inertia,
+            self._h,
+            self._damping_matrix,
+            stepper.patterns,
+            self._end_positions,
+        )
 
     def contact_potential(self, contacts: ContactSet, normal_forces: Array) -> ContactPotential:
         return contact_potential(contacts, normal_forces)

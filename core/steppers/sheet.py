@@ -20,6 +20,7 @@ from ..materials import Energy, Membrane, ShellBending
 from ..materials.surface_strains import area_weighted_normals
 from ..native.library import load_library
 from ..objective.contact_problem import StepPreconditioner
+from ..objective.factorised_system import round_inertia
 from ..objective.sheet_matrix import BlockDirections, ElementPattern, SheetMatrix, cached_elements
 from ..objective.step_problem import StepProblem
 from ..objective.tangent import NormalDirectionSolve, Tangent
@@ -28,7 +29,7 @@ from ..solvers.inexact_newton import Product, minimise_inexact_newton
 from ..solvers.objective import AcceptedPoint
 from ..system.system import System
 from ..system.term import StiffnessScaling
-from .implicit import Stepper, round_inertia
+from .implicit import Stepper
 from .step_policy import SpentWork
 from .step_task import StepTask
 
@@ -219,7 +220,7 @@ class SheetStepper(Stepper):
         }
         if not sheets:
             return 0, None
-        contact = ContactSolve.create(self.system, task.state, task.inputs, task.h, task.controls)
+        contact = ContactSolve(self.system, task.state, task.inputs, task.h, task.controls)
         penetration = contact.predicted_penetration(sheets)
         halvings = self.policy.deep_sheet_contact.bisections(penetration, min(sheets.values()), task.counts)
         return halvings, contact.detection

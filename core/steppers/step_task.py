@@ -41,23 +41,6 @@ class StepTask:
     detection: CollisionDetection | None = None
     is_part: bool = False
 
-    @staticmethod
-    def of(
-        system: System,
-        state: State,
-        inputs: Inputs,
-        h: float,
-        controls: Controls,
-        *,
-        size: float,
-        guess: Array | None,
-        damping_positions: Array | None,
-        meter: WorkMeter | None,
-    ) -> StepTask:
-        """Return the task of a whole step. size: of the smallest body, m.  meter: without limit if None."""
-        violence = Violence.of(system, state, inputs, h, size)
-        return StepTask(system, state, inputs, h, controls, guess, damping_positions, meter or WorkMeter(), violence)
-
     @property
     def has_contact(self) -> bool:
         """True if anything may be touched."""

@@ -9,8 +9,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array
-from ..objective.contact_problem import ContactProblem
-from ..objective.weave_problem import WeaveProblem
+from ..objective.weave_problem import AnyStepProblem, WeaveProblem
 from ..settle.controls import Controls
 from ..settle.support_modes import ContactEnvironment
 from ..solvers.factorisation import Solve, factorise
@@ -85,7 +84,7 @@ class WeaveStepper(Stepper):
         use_fallback_coefficients: bool,
         damping_positions: Array | None,
         environment: ContactEnvironment | None,
-    ) -> ContactProblem:
+    ) -> AnyStepProblem:
         """Return the objective of a substep of h seconds. The last three arguments are not used."""
         return WeaveProblem(
             self.system, self._term, self.region_slices, self._is_free, self._scatter, state, inputs, h, controls

@@ -100,7 +100,7 @@ def test_detection_is_kept_for_small_motions() -> None:
     inputs = simulation.pose_evaluator.stationary_inputs(simulation.islands[0], sample)
     x = frame.state.positions + np.linspace(0.0, 0.1, len(system.rest))[:, None] * [0.0, 0.0, 1.0]
     controls = Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, 1e-3)
-    solve = ContactSolve.create(system, frame.state, inputs, 1.0 / 24.0, controls)
+    solve = ContactSolve(system, frame.state, inputs, 1.0 / 24.0, controls)
     contacts = solve.detection(x)
     touching = np.isin(np.arange(len(x)), contacts.weights.indices)
     assert 0 < touching.sum() < len(x)

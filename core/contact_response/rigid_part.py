@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -12,18 +11,8 @@ from scipy.sparse.csgraph import connected_components
 from ..base.arrays import Array, Index
 from ..contact.penalty_and_friction import ContactPotential
 from ..geometry.mesh.rigid_motion import cross_product_sum, inverse_inertia
-from ..solvers.objective import Objective
+from ..objective.weave_problem import AnyStepProblem
 from ..system.system import System
-
-
-class HasFreeIndex(Objective, Protocol):
-    """Objective that maps nodes to the rows of its velocities."""
-
-    @property
-    def free_index(self) -> Index:
-        """Row of v of each node's velocity, (n,); arbitrary for nodes that are not free."""
-        ...
-
 
 # Tolerance on the sum of a contact's weights: it vanishes if the contact joins only free regions.
 _WEIGHT_TOLERANCE = 1e-9
@@ -77,6 +66,14 @@ def is_unconstrained(system: System, region: int) -> bool:
     return system.regions[region].rigid_modes == 6
 
 
+def region_indices(system: System) -> Index:
+    """Return the region index of each free node, (n,); -1 for hard pins."""
+    indices = np.full(len(system.rest), -1)
+    for place, region in enumerate(system.regions):
+        indices[region.free] = place
+    return indices
+
+
 def floating_clusters(
     system: System, contacts: ContactPotential, positions: Array, touched_regions: frozenset[int]
 ) -> list[Index]:
@@ -91,9 +88,7 @@ def floating_clusters(
     if is_supported.all() or system.links is not None:
         return []
     pressing = contacts.forces_at(positions).force > 0.0
-    region_of_node = np.full(len(system.rest), -1)
-    for place, region in enumerate(system.regions):
-        region_of_node[region.free] = place
+    region_of_node = region_indices(system)
     # Row and region of each weight of the active contacts.
     weight_index = np.flatnonzero(pressing[rows.weight_rows])
     row, region_index = rows.weight_rows[weight_index], region_of_node[rows.weights.indices[weight_index]]
@@ -112,7 +107,7 @@ def floating_clusters(
     return [np.concatenate([system.regions[k].free for k in one]) for one in groups if not is_supported[one].any()]
 
 
-def conserve_momentum(system: System, problem: HasFreeIndex, v: Array, h: float, groups: list[Index]) -> Array:
+def conserve_momentum(system: System, problem: AnyStepProblem, v: Array, h: float, groups: list[Index]) -> Array:
     """Return velocities (f, 3) m/s that conserve the momentum of each group, apart from external impulses in h seconds.
 
     The rigid motion of a group has inertia only. There psi is quadratic, and this is its minimum. The search leaves a
