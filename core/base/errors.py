@@ -5,6 +5,9 @@ Any other exception is a bug and keeps its traceback.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class DampSimError(Exception):
     """Base class of errors whose message is shown to the user."""
@@ -62,3 +65,12 @@ class CacheError(DampSimError):
 
 class StaleCacheError(CacheError):
     """Cache that belongs to different inputs."""
+
+
+@contextmanager
+def disk_errors(failure: str, fix: str, error_type: type[DampSimError] = SceneError) -> Iterator[None]:
+    """Context in which an OSError becomes an error with its reason. failure: clause.  fix: advice for the user."""
+    try:
+        yield
+    except OSError as error:
+        raise error_type(f"{failure} ({error.strerror or error}); {fix}.") from error

@@ -17,15 +17,7 @@ from ...core import DampSimError, ParameterError
 from ...core.base.wording import unknown_name
 from ..farm import report_file
 from ..work.cancellation import Cancelled
-from . import (
-    bake_commands,
-    cache_commands,
-    compare_commands,
-    farm_commands,
-    landing_commands,
-    walk_commands,
-    work_unit,
-)
+from . import bake_commands, cache_commands, compare_commands, farm_commands, landing_commands, walk_commands, work_unit
 from .options import UsageError
 
 DONE, FAILED, USAGE, BUG = 0, 1, 2, 3
@@ -69,7 +61,9 @@ def main(argv: Sequence[str]) -> int:
     with contextlib.ExitStack() as exit_stack:
         try:
             options = _parser().parse_args(_with_negative_frames(argv))
-            _check_report(options.report)
+            report = options.report and Path(options.report)
+            if report and (report.is_dir() or not report.resolve().parent.is_dir()):
+                raise UsageError(f"dampsim: --report {report}: give a file in an existing folder")
             # `farm --only` runs further commands.
             options.main = main
             if work_unit.begin_unit(options, exit_stack):
@@ -113,11 +107,6 @@ def _with_negative_frames(argv: Sequence[str]) -> list[str]:
         else:
             words.append(word)
     return words
-
-
-def _check_report(path: str | None) -> None:
-    if path and (Path(path).is_dir() or not Path(path).resolve().parent.is_dir()):
-        raise UsageError(f"dampsim: --report {path}: give a file in an existing folder")
 
 
 def _report_and_exit_code(options: argparse.Namespace, code: int, entries: list[dict[str, Any]], problem: str) -> int:

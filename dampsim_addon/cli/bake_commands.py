@@ -15,7 +15,7 @@ from ...core.base.wording import format_bytes, format_count, format_metres, form
 from ...core.scene.part import KEYABLE_PART_DIALS
 from ...core.simulation.method_selection import method_warnings
 from ..blender.operator_calls import call_operator
-from ..compare import picture_strip
+from ..compare.contact_sheet import render_strip
 from ..jobs import bake as job
 from ..jobs import export, info
 from ..jobs.clear import clear_bake
@@ -31,6 +31,8 @@ from .options import (
     add_command,
     add_frames,
     add_settings,
+    baked_objects,
+    check_minimum,
     chosen_objects,
     one_of,
     parse_frames,
@@ -101,8 +103,7 @@ def run_bake(options: argparse.Namespace) -> Report:
         for remark in method_warnings(read_settings(obj)):
             print(f"dampsim: {obj.name}: {remark}", flush=True)
     _check_output_folder(options)
-    if options.pictures < 0:
-        raise UsageError(f"dampsim: --pictures {options.pictures}: give 0 or more")
+    check_minimum("--pictures", options.pictures, 0)
     options.remarks = []
     entries, is_complete = [], True
     for group in groups_of(chosen):
@@ -114,11 +115,10 @@ def run_bake(options: argparse.Namespace) -> Report:
         for problem in dict.fromkeys(result.problem for result in results if result.problem):
             print(f"dampsim: {problem}", file=sys.stderr, flush=True)
             is_complete = False
-        result_entries = [asdict(result) for result in results]
-        for entry in result_entries:
+        for entry in map(asdict, results):
+            entries.append(entry)
             if not entry["problem"]:
                 print(f"dampsim: {entry['name']}: {report_line(entry)}", flush=True)
-        entries += result_entries
     if is_complete:
         if options.pictures:
             _render_pictures(options, chosen)
@@ -135,7 +135,7 @@ def _render_pictures(options: argparse.Namespace, baked_objects: list[bpy.types.
     path = Path(options.output or bpy.data.filepath).with_suffix(".png")
     label = ", ".join(options.set) or Path(bpy.data.filepath).stem
     try:
-        steps = picture_strip.render_strip(bpy.context.scene, baked_objects[0], path, options.pictures, label)
+        steps = render_strip(bpy.context.scene, baked_objects[0], path, options.pictures, label)
         run_steps(steps, progress_printer(baked_objects[0].name, options))
         options.outputs.append(path)
     except DampSimError as error:
@@ -179,9 +179,7 @@ def run_info(options: argparse.Namespace) -> Report:
 
 def run_export(options: argparse.Namespace) -> Report:
     """Run the command export. Without --object, all baked objects are exported."""
-    chosen = [obj for obj in chosen_objects(options.object) if options.object or obj.dampsim.baked]
-    if not chosen:
-        raise UsageError("dampsim: no object is baked; bake one first")
+    chosen = baked_objects(options.object)
     set_frames(options.frames)
     names = options.format or [form.name.lower() for form in export.DEFAULT_FORMATS]
     formats = [form for form in export.FORMATS if form.name.lower() in names]
@@ -235,18 +233,14 @@ def _apply_options(obj: bpy.types.Object, options: argparse.Namespace) -> None:
         group.target = options.target.upper()
     if options.cache:
         group.cache_folder = options.cache if options.cache.startswith("//") else str(Path(options.cache).resolve())
-    if options.max_keys is not None:
-        if options.max_keys < 0:
-            raise UsageError(f"dampsim: --max-keys {options.max_keys}: give 0 or more")
-        group.max_keys = options.max_keys
-    if options.blend is not None:
-        if options.blend < 2:
-            raise UsageError(f"dampsim: --blend {options.blend}: give 2 or more")
-        group.range_blend = options.blend
-    if options.bones is not None:
-        if options.bones < 1:
-            raise UsageError(f"dampsim: --bones {options.bones}: give 1 or more")
-        group.max_bones = options.bones
+    for option, value, name, least in (
+        ("--max-keys", options.max_keys, "max_keys", 0),
+        ("--blend", options.blend, "range_blend", 2),
+        ("--bones", options.bones, "max_bones", 1),
+    ):
+        if value is not None:
+            check_minimum(option, value, least)
+            setattr(group, name, value)
     if options.chain is not None:
         group.chain_collection = options.chain
     if options.bound:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core import CacheError
 from ...core.base.wording import format_bytes
-from ..jobs.cache_cleanup import remove_unused_cache, unused_caches
+from ..jobs.clear import remove_unused_cache, unused_caches
 from .bake_commands import Report
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import bpy
 
-from ...core import PARAMETERS, SceneError
+from ...core import PARAMETERS
+from ...core.base.errors import disk_errors
 from ...core.literature.papers import compare
 from ..compare import sweep
 from ..compare.checkpoint import SweepCheckpoint
@@ -19,6 +20,7 @@ from .options import (
     add_command,
     add_frames,
     add_settings,
+    check_minimum,
     chosen_objects,
     parse_setting,
     progress_printer,
@@ -54,8 +56,7 @@ def run_sweep(options: argparse.Namespace) -> Report:
     if len(chosen) != 1:
         names = ", ".join(obj.name for obj in chosen)
         raise UsageError(f"dampsim: a sweep needs exactly one object; choose one with --object: {names}")
-    if options.pictures < 0:
-        raise UsageError(f"dampsim: --pictures {options.pictures}: give 0 or more")
+    check_minimum("--pictures", options.pictures, 0)
     set_frames(options.frames)
     lists: dict[str, list[object]] = {}
     for entry in options.set:
@@ -84,12 +85,8 @@ def _report_entry(row: sweep.SweepRow) -> dict[str, Any]:
 
 def run_compare(options: argparse.Namespace) -> Report:
     """Run the command compare."""
-    try:
+    with disk_errors(f"The folder {options.output} cannot be created", "choose another one"):
         Path(options.output).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SceneError(
-            f"The folder {options.output} cannot be created ({error.strerror or error}); choose another one."
-        ) from error
     compare.run_comparison(options)
     print(f"dampsim: results: {Path(options.output).resolve()}")
     return True, []

@@ -67,6 +67,20 @@ def chosen_objects(names: Sequence[str]) -> list[bpy.types.Object]:
     return [simulated[name] for name in names] if names else list(simulated.values())
 
 
+def baked_objects(names: Sequence[str]) -> list[bpy.types.Object]:
+    """Return the simulated objects with these names; all baked ones without names. Raises UsageError."""
+    chosen = [obj for obj in chosen_objects(names) if names or obj.dampsim.baked]
+    if not chosen:
+        raise UsageError("dampsim: no object is baked; bake one first")
+    return chosen
+
+
+def check_minimum(option: str, value: int, least: int) -> None:
+    """Raise UsageError if the value of an option is too small."""
+    if value < least:
+        raise UsageError(f"dampsim: {option} {value}: give {least} or more")
+
+
 def parse_setting(entry: str) -> tuple[str, str]:
     """Split NAME=VALUE. Raises UsageError if it is malformed or NAME is not a parameter."""
     name, found, value = entry.partition("=")

@@ -14,7 +14,7 @@ from ...core.gait.gait_search import WalkSearch
 from ..jobs.walk import apply_walk, search_walks
 from ..work.steps import run_steps
 from .bake_commands import Report, save_file
-from .options import UsageError, add_command, chosen_objects, progress_printer
+from .options import UsageError, add_command, check_minimum, chosen_objects, progress_printer
 
 
 def add_to(commands: Any) -> None:
@@ -36,8 +36,7 @@ def add_to(commands: Any) -> None:
 
 def run_walk(options: argparse.Namespace) -> Report:
     """Run the command walk. Without --object, all objects with muscles are searched."""
-    if options.use < 0:
-        raise UsageError(f"dampsim: --use {options.use}: give 0 or more")
+    check_minimum("--use", options.use, 0)
     if options.seconds is not None and not options.seconds > 0.0:
         raise UsageError(f"dampsim: --seconds {format_number(options.seconds)}: give a number above 0")
     entries: list[dict[str, Any]] = []

@@ -14,14 +14,9 @@ import bpy
 
 from ..blender.dampsim_names import is_bake_cache_file, is_output_modifier
 from ..farm import report_file
+from ..farm.shots import RESULT_OPTIONS
 from ..work.cancellation import CancelWatch, exclusive_lock
 from .options import UsageError
-
-# The options that affect the result.
-_RESULT_OPTIONS = (
-    "command", "object", "frames", "range", "blend", "set", "target", "bound", "max_keys", "bones", "chain", "pictures",
-    "output",
-)  # fmt: skip
 
 
 def add_unit_options(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +73,7 @@ def begin_unit(options: argparse.Namespace, exit_stack: contextlib.ExitStack) ->
 
 def requested_options(options: argparse.Namespace) -> dict[str, Any]:
     """Return the options that affect the result."""
-    return {name: getattr(options, name) for name in _RESULT_OPTIONS if hasattr(options, name)}
+    return {name: getattr(options, name) for name in RESULT_OPTIONS if hasattr(options, name)}
 
 
 def work_digest(options: argparse.Namespace) -> str:

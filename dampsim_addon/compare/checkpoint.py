@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Array, SceneError, SettleCurve
+from ...core.base.errors import disk_errors
 from ...core.base.untrusted_files import is_link, open_new_file, open_regular_file
 from ...core.frames.arrays_file import ArraysFile, pack_arrays
 
@@ -74,18 +75,14 @@ class SweepCheckpoint:
             {**{name: array for name, array in arrays.items() if array is not None}, "shapes": np.array(shapes)},
         )
         path = self._path(number)
-        try:
-            if is_link(self.folder):
-                raise SceneError(f"{self.folder} is a link; delete it, or choose another folder.")
+        if is_link(self.folder):
+            raise SceneError(f"{self.folder} is a link; delete it, or choose another folder.")
+        with disk_errors(f"{path} cannot be written", "choose another folder or free some space"):
             self.folder.mkdir(parents=True, exist_ok=True)
             part = path.with_suffix(".part")
             with open_new_file(part) as file:
                 file.write(content)
             part.replace(path)
-        except OSError as error:
-            raise SceneError(
-                f"{path} cannot be written ({error.strerror or error}); choose another folder or free some space."
-            ) from error
 
     def clear(self) -> None:
         """Remove the files of the checkpoint, and then the folder if it is empty."""

@@ -1,8 +1,12 @@
-"""Rendering of simulated frames without a bake, and their assembly into a contact sheet."""
+"""Pictures of representative frames: of variants without a bake in a contact sheet, and of a baked shot in a strip."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+import itertools
+import shutil
+import tempfile
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +14,19 @@ import bpy
 import numpy as np
 
 from ...core import Array, SceneError
+from ...core.base.errors import disk_errors
 from ...core.geometry.mesh.affine import transform_points
 from ..blender.operator_calls import call_operator
 from ..blender.sampler import Sampler
+from ..jobs.export.staging import temporary_values
 from ..live import display
+from ..model.caches import frame_cache
+from ..work.steps import Step
 
 _WIDTH = 320
 _SAMPLES = 16
+# Most vertices that are used to find representative frames.
+_MAX_VERTICES = 2000
 
 
 def check_renderable(scene: bpy.types.Scene) -> None:
@@ -35,7 +45,7 @@ def render_frames(
     Uses Cycles on the CPU, which works on every machine, with or without a window.
     """
     scene, obj = sampler.scene, sampler.obj
-    with _RenderSettings(scene, label):
+    with _render_settings(scene):
         sampler.unmute()
         try:
             for frame, surface in frames.items():
@@ -52,10 +62,24 @@ def render_frames(
 
 def render_scene_frames(scene: bpy.types.Scene, frames: Sequence[int], folder: Path, label: str) -> Iterator[Path]:
     """Render the scene as it plays at the given frames. Yields the paths of the pictures."""
-    with _RenderSettings(scene, label):
+    with _render_settings(scene):
         for frame in frames:
             scene.frame_set(frame)
             yield _render_still(scene, folder / f"frame_{frame:04d}.png", label, scene.name)
+
+
+def representative_frames(variants: Sequence[Sequence[Array]], count: int) -> list[int]:
+    """Return indices of at most count frames at which the variants differ or move most.
+
+    variants: surfaces (v, 3) of each frame.  The frames are spread so that each covers the same share of difference.
+    """
+    first = variants[0]
+    difference = np.array([max(np.abs(one[k] - first[k]).max() for one in variants) for k in range(len(first))])
+    motion = np.array([0.0, *(np.abs(b - a).max() for a, b in itertools.pairwise(first))])
+    # Weights of difference between variants, of motion, and of plain duration.
+    share = difference / (difference.sum() or 1.0) + 0.5 * motion / (motion.sum() or 1.0) + 0.5 / len(first)
+    cumulative = np.cumsum(share) / share.sum()
+    return sorted({int(np.searchsorted(cumulative, (k + 0.5) / count)) for k in range(count)})
 
 
 def _render_still(scene: bpy.types.Scene, path: Path, label: str, name: str) -> Path:
@@ -65,52 +89,64 @@ def _render_still(scene: bpy.types.Scene, path: Path, label: str, name: str) -> 
     scene.render.stamp_note_text = f"{label}; frame {scene.frame_current}"
     failed, fix = f"{name}: {path} cannot be rendered", "choose another folder, or set --pictures 0"
     call_operator(bpy.ops.render.render, failed, fix, write_still=True, scene=scene.name)
-    try:
+    with disk_errors(failed, fix):
         part.replace(path)
-    except OSError as error:
-        raise SceneError(f"{failed} ({error.strerror or error}); {fix}.") from error
     return path
 
 
-class _RenderSettings:
+def _render_settings(scene: bpy.types.Scene) -> contextlib.AbstractContextManager[None]:
     """Context with render settings for small, quick pictures with a note. On exit, all settings are restored."""
 
-    def __init__(self, scene: bpy.types.Scene, label: str) -> None:
-        self.scene = scene
-        self._previous: list[tuple[Any, str, object]] = []
-
-    def __enter__(self) -> None:
-        self._override(self.scene.render, "engine", "CYCLES")
-        r = self.scene.render
+    def values() -> Iterator[tuple[Any, str, object]]:
+        r = scene.render
+        yield r, "engine", "CYCLES"
         height = round(_WIDTH * r.resolution_y * r.pixel_aspect_y / (r.resolution_x * r.pixel_aspect_x))
         still = {"resolution_x": _WIDTH, "resolution_y": max(height, 4), "resolution_percentage": 100}
         plain = {"use_motion_blur": False, "use_border": False, "use_compositing": False, "use_sequencer": False}
         for name, value in {**still, **plain, "use_persistent_data": True, "filepath": "", "use_stamp": True}.items():
-            self._override(r, name, value)
+            yield r, name, value
         for prop in r.bl_rna.properties:
             if prop.identifier.startswith("use_stamp_") and prop.type == "BOOLEAN":
-                self._override(r, prop.identifier, prop.identifier == "use_stamp_note")
-        self._override(r, "stamp_font_size", 12)
-        self._override(r, "stamp_background", (0.0, 0.0, 0.0, 1.0))
-        self._override(r, "stamp_foreground", (1.0, 1.0, 1.0, 1.0))
-        self._override(r, "stamp_note_text", "")
+                yield r, prop.identifier, prop.identifier == "use_stamp_note"
+        yield r, "stamp_font_size", 12
+        yield r, "stamp_background", (0.0, 0.0, 0.0, 1.0)
+        yield r, "stamp_foreground", (1.0, 1.0, 1.0, 1.0)
+        yield r, "stamp_note_text", ""
         if hasattr(r.image_settings, "media_type"):
-            self._override(r.image_settings, "media_type", "IMAGE")
-        self._override(r.image_settings, "file_format", "PNG")
-        self._override(r.image_settings, "color_mode", "RGB")
+            yield r.image_settings, "media_type", "IMAGE"
+        yield r.image_settings, "file_format", "PNG"
+        yield r.image_settings, "color_mode", "RGB"
         cycles = {"device": "CPU", "samples": _SAMPLES, "use_denoising": True, "use_adaptive_sampling": False}
         for name, value in cycles.items():
-            self._override(self.scene.cycles, name, value)
+            yield scene.cycles, name, value
 
-    def _override(self, owner: Any, name: str, value: object) -> None:
-        before = getattr(owner, name)
-        # getattr of a color returns a reference, so copy its value.
-        self._previous.append((owner, name, tuple(before) if isinstance(value, tuple) else before))
-        setattr(owner, name, value)
+    return temporary_values(values())
 
-    def __exit__(self, *_: object) -> None:
-        for owner, name, value in reversed(self._previous):
-            setattr(owner, name, value)
+
+def render_strip(scene: bpy.types.Scene, obj: bpy.types.Object, path: Path, count: int, label: str) -> Generator[Step]:
+    """Render a row of count pictures to path. obj: its motion determines the frames.  Raises SceneError."""
+    check_renderable(scene)
+    frames = representative_frames([_vertex_motion(scene, obj)], count)
+    frame_before = scene.frame_current
+    with disk_errors(f"{path.parent} cannot be written", "choose another folder or free some space"):
+        folder = Path(tempfile.mkdtemp(prefix=f"{path.stem}_", dir=path.parent))
+    pictures: list[Path] = []
+    try:
+        for picture in render_scene_frames(scene, [scene.frame_start + k for k in frames], folder, label):
+            pictures.append(picture)
+            yield Step(len(pictures), len(frames), "Rendering")
+        assemble_sheet([pictures], path)
+    finally:
+        scene.frame_set(frame_before)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _vertex_motion(scene: bpy.types.Scene, obj: bpy.types.Object) -> list[Array]:
+    """Return a subset of the vertices (k, 3), m, at each frame."""
+    cache = frame_cache(obj)
+    every = max(len(cache.read_shape(scene.frame_start, obj.name)) // _MAX_VERTICES, 1)
+    numbers = range(scene.frame_start, scene.frame_end + 1)
+    return [np.array(cache.read_shape(number, obj.name)[::every]) for number in numbers]
 
 
 def assemble_sheet(strips: Sequence[Sequence[Path]], path: Path) -> None:

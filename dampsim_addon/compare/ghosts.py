@@ -1,26 +1,32 @@
-"""A/B comparison: variants of an object with other parameters, simulated and drawn until one of them is chosen."""
+"""Ghosts of an object: variants with other parameters, or the walks that a search has found.
+
+Each is simulated as in a bake, and drawn until one of them is chosen: variants side by side, walks in lanes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 import bpy
 import numpy as np
 
-from ...core import PARAMETERS, Body, Index, StiffnessBy
+from ...core import PARAMETERS, Array, Body, Index, SceneError, StiffnessBy
 from ...core.base.wording import format_number
 from ...core.materials.assembly import element_edges
 from ..jobs.prepare import prepare_scene
+from ..jobs.walk import is_compatible_walk, with_walk
 from ..model.groups import group_of
 from ..model.properties import VARIANT_DIALS
 from ..scene_reader.isolation import isolated_sampler
 from ..scene_reader.scene_builder import check_object
 from ..status.results import Ghosts, store_ghosts
 from ..work.steps import Step
-from .variants import Variants, simulate_all_frames
+from .variants import Preparation, Variants, simulate_all_frames
 
 MAX_GHOSTS = 4
 GHOST_LETTERS = "ABCD"
+# Shortest distance that counts as walking, as a fraction of the size.
+_MIN_DISTANCE = 0.05
 
 
 def variant_values(source: bpy.types.PropertyGroup) -> dict[str, object]:
@@ -42,17 +48,70 @@ def simulate_ghosts(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj
     """Simulate all variants and store them as ghosts. Each animated frame is read only once."""
     check_object(obj, view_layer)
     settings = list(obj.dampsim.variants)
-    shapes = []
+    labels = [ghost_label(number, variant) for number, variant in enumerate(settings)]
+    choices = map(variant_values, settings)
+    yield from _simulate(scene, view_layer, obj, labels, lambda variants: map(variants.prepare, choices))
+
+
+def selected_walks(obj: bpy.types.Object) -> list[int]:
+    """Return the list indices of the walks that are ticked to be shown."""
+    return [number for number, walk in enumerate(obj.dampsim.walks) if walk.shown]
+
+
+def simulate_walks(
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, numbers: Sequence[int]
+) -> Generator[Step]:
+    """Simulate some of the object's walks and store them as ghosts. numbers: list indices.  Raises DampSimError."""
+    check_object(obj, view_layer)
+    walks = [obj.dampsim.walks[number] for number in numbers]
+    for walk in walks:
+        if not is_compatible_walk(obj, walk):
+            raise SceneError(
+                f"{obj.name}: muscles or sensors changed since the walk {walk.name} was found; search again."
+            )
+    labels = [f"{number + 1}: {walk.name}" for number, walk in zip(numbers, walks, strict=True)]
+
+    def preparations(variants: Variants) -> Iterator[Preparation]:
+        controller = variants.core_scene.body(obj.name).controller
+        return (variants.prepare_controller(with_walk(controller, walk)) for walk in walks)
+
+    yield from _simulate(scene, view_layer, obj, labels, preparations, has_lanes=True)
+
+
+def _simulate(
+    scene: bpy.types.Scene,
+    view_layer: bpy.types.ViewLayer,
+    obj: bpy.types.Object,
+    labels: list[str],
+    preparations: Callable[[Variants], Iterator[Preparation]],
+    has_lanes: bool = False,
+) -> Generator[Step]:
+    """Simulate the variants of an object and store them as ghosts. has_lanes: whether they stand in lanes."""
+    shapes: list[Array] = []
     with isolated_sampler(scene, view_layer, group_of(obj).members) as sampler:
         core_scene = yield from prepare_scene(sampler)
-        variants = Variants(core_scene, obj.name)
-        for number, variant in enumerate(settings):
-            simulation = yield from variants.prepare(variant_values(variant))
-            frames = yield from simulate_all_frames(simulation, number, len(settings))
+        for number, preparation in enumerate(preparations(Variants(core_scene, obj.name))):
+            simulation = yield from preparation
+            frames = yield from simulate_all_frames(simulation, number, len(labels))
             shapes.append(np.array([frame.shapes[obj.name] for frame in frames], dtype=np.float32))
-    labels = [ghost_label(number, variant) for number, variant in enumerate(settings)]
-    body = core_scene.body(obj.name)
-    store_ghosts(obj, Ghosts(core_scene.first, shapes, body.surface.triangles, loose_edges(body), labels))
+    surface, edges = core_scene.body(obj.name).surface, loose_edges(core_scene.body(obj.name))
+    direction = lane_direction(shapes) if has_lanes else None
+    store_ghosts(obj, Ghosts(core_scene.first, shapes, surface.triangles, edges, labels, direction=direction))
+
+
+def lane_direction(surfaces: Sequence[Array]) -> Array | None:
+    """Return the horizontal unit vector (3,) across the direction of the longest walk; None if none walks.
+
+    surfaces: (f, v, 3) m of each walk.
+    """
+    displacements = np.array([(one[-1].astype(float) - one[0]).mean(axis=0) for one in surfaces])
+    displacements[:, 2] = 0.0
+    distances = np.linalg.norm(displacements, axis=1)
+    longest = int(distances.argmax())
+    if distances[longest] < _MIN_DISTANCE * float(np.linalg.norm(np.ptp(surfaces[longest][0], axis=0))):
+        return None
+    across: Array = np.array([displacements[longest, 1], -displacements[longest, 0], 0.0])
+    return np.asarray(across / distances[longest])
 
 
 def loose_edges(body: Body) -> Index:

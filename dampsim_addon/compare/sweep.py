@@ -14,7 +14,8 @@ from pathlib import Path
 import bpy
 import numpy as np
 
-from ...core import PARAMETERS, Array, DampSimError, Frame, SceneError, SettleCurve, Simulation, simulation_curve
+from ...core import PARAMETERS, Array, DampSimError, Frame, SettleCurve, Simulation, simulation_curve
+from ...core.base.errors import disk_errors
 from ...core.measure import picture
 from ...core.measure.calibrate import release_test
 from ..blender.sampler import Sampler
@@ -25,7 +26,7 @@ from ..live.liveness import check_displayable
 from ..model.groups import group_of
 from ..scene_reader.isolation import isolated_sampler
 from ..scene_reader.scene_builder import check_object
-from ..work.steps import Step, paired_steps
+from ..work.steps import Step, map_steps
 from . import contact_sheet
 from .checkpoint import SweepCheckpoint
 from .variants import Variants, simulate_all_frames
@@ -83,12 +84,8 @@ def simulate_sweep(
     if pictures:
         contact_sheet.check_renderable(scene)
         check_displayable(obj)
-    try:
+    with disk_errors(f"{obj.name}: the folder {folder} cannot be created", "choose another one"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SceneError(
-            f"{obj.name}: the folder {folder} cannot be created ({error.strerror or error}); choose another one."
-        ) from error
     rows: list[SweepRow] = []
     shapes: dict[int, list[Array]] = {}
     with isolated_sampler(scene, view_layer, group_of(obj).members) as sampler:
@@ -116,7 +113,7 @@ def simulate_sweep(
                     folder / curve_file_name(row), picture.curve_svg(row.curve, html.escape(row.label)), obj.name
                 )
         if shapes and pictures:
-            chosen = representative_frames(list(shapes.values()), pictures)
+            chosen = contact_sheet.representative_frames(list(shapes.values()), pictures)
             yield from _render_pictures(
                 sampler.member_for(obj),
                 {rows[number]: [shapes[number][k] for k in chosen] for number in shapes},
@@ -136,20 +133,6 @@ def sweep_files(rows: Sequence[SweepRow], folder: Path, pictures: bool) -> list[
     return [
         folder / name for name in [TABLE, PAGE, *seen, *(curve_file_name(row) for row in rows if row.curve is not None)]
     ]
-
-
-def representative_frames(variants: Sequence[Sequence[Array]], count: int) -> list[int]:
-    """Return indices of at most count frames at which the variants differ or move most.
-
-    variants: surfaces (v, 3) of each frame.  The frames are spread so that each covers the same share of difference.
-    """
-    first = variants[0]
-    difference = np.array([max(np.abs(one[k] - first[k]).max() for one in variants) for k in range(len(first))])
-    motion = np.array([0.0, *(np.abs(b - a).max() for a, b in itertools.pairwise(first))])
-    # Weights of difference between variants, of motion, and of plain duration.
-    share = difference / (difference.sum() or 1.0) + 0.5 * motion / (motion.sum() or 1.0) + 0.5 / len(first)
-    cumulative = np.cumsum(share) / share.sum()
-    return sorted({int(np.searchsorted(cumulative, (k + 0.5) / count)) for k in range(count)})
 
 
 def _render_pictures(
@@ -186,16 +169,13 @@ def _measure_variant(
     shot = simulation_curve(simulation, name, frames, settings)
     curve, is_pinned = shot, simulation.is_constrained(name)
     if is_pinned and settings.is_settle_controlled:
-        curve = yield from _measure_release(simulation, name, swing)
+        test = release_test(simulation, name, swing)
+        curve = yield from map_steps(test, lambda progress: Step(*progress, "Releasing"))
     row = SweepRow(
         index + 1, values, curve, shot.rest if shot else None, _max_offset(simulation, name, frames),
         simulation.young(name, dials), simulation.sag(name, dials) if is_pinned else None, pace,
     )  # fmt: skip
     return row, frames
-
-
-def _measure_release(simulation: Simulation, name: str, swing: float) -> Generator[Step, None, SettleCurve]:
-    return paired_steps(release_test(simulation, name, swing), "Releasing")
 
 
 def _max_offset(simulation: Simulation, name: str, frames: Sequence[Frame]) -> float:
@@ -236,12 +216,8 @@ def _cells(row: SweepRow) -> dict[str, str]:
 
 
 def _write_file(path: Path, text: str, name: str) -> None:
-    try:
+    with disk_errors(f"{name}: {path} cannot be written", "choose another folder or free some space"):
         report_file.write_atomically(path, text)
-    except OSError as error:
-        raise SceneError(
-            f"{name}: {path} cannot be written ({error.strerror or error}); choose another folder or free some space."
-        ) from error
 
 
 def _csv_table(rows: Sequence[SweepRow]) -> str:

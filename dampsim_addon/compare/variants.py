@@ -6,11 +6,13 @@ import functools
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 
-from ...core import PARAMETERS, Frame, Scene, SceneSample, Simulation
+from ...core import PARAMETERS, Controller, Frame, Scene, SceneSample, Simulation
 from ...core.scene.fingerprint import model_fingerprint
 from ...core.simulation.assembly import Assembly
 from ..jobs.prepare import prepare_simulation
 from ..work.steps import Step
+
+Preparation = Generator[Step, None, Simulation]
 
 
 class Variants:
@@ -26,7 +28,7 @@ class Variants:
         self.core_scene = replace(core_scene, sampler=functools.cache(core_scene.sample))
         self._assemblies: dict[str, Assembly] = {}
 
-    def prepare(self, values: Mapping[str, object]) -> Generator[Step, None, Simulation]:
+    def prepare(self, values: Mapping[str, object]) -> Preparation:
         """Return the simulation with these parameter values. Raises DampSimError."""
         checked_values = {name: PARAMETERS[name].validate(value) for name, value in values.items()}
 
@@ -39,9 +41,18 @@ class Variants:
         bodies = list(shared.bodies)
         bodies[index] = replace(bodies[index], settings=replace(bodies[index].settings, **checked_values))
         scene = replace(shared, bodies=tuple(bodies), sampler=sample)
-        fingerprint = model_fingerprint(scene)
-        simulation = yield from prepare_simulation(scene, self._assemblies.get(fingerprint))
-        self._assemblies[fingerprint] = simulation.assembly
+        return (yield from self._prepare(scene, model_fingerprint(scene)))
+
+    def prepare_controller(self, controller: Controller) -> Preparation:
+        """Return the simulation with other weights, thresholds and delays of the muscles. Raises DampSimError."""
+        bodies = (replace(b, controller=controller) if b.name == self.name else b for b in self.core_scene.bodies)
+        # These values do not affect the model.
+        return self._prepare(replace(self.core_scene, bodies=tuple(bodies)), "")
+
+    def _prepare(self, scene: Scene, model: str) -> Preparation:
+        """Return a simulation that shares its assembly with the others of the same model."""
+        simulation = yield from prepare_simulation(scene, self._assemblies.get(model))
+        self._assemblies[model] = simulation.assembly
         return simulation
 
 

@@ -24,10 +24,7 @@ _LAST_LINE_COUNT = 12
 
 
 def run_command(
-    command: Sequence[str],
-    log: str,
-    on_line: Callable[[str], None],
-    is_cancelled: Callable[[], bool],
+    command: Sequence[str], log: str, on_line: Callable[[str], None], is_cancelled: Callable[[], bool]
 ) -> dict[str, Any]:
     """Run a command until it ends or is_cancelled() returns True. Its standard input closes when this process dies.
 
@@ -45,11 +42,8 @@ def run_command(
 def _run_process(
     command: Sequence[str], log: str, on_line: Callable[[str], None], is_cancelled: Callable[[], bool]
 ) -> dict[str, Any]:
-    start, lines, last = (
-        time.monotonic(),
-        queue.SimpleQueue[str | None](),
-        collections.deque[str](maxlen=_LAST_LINE_COUNT),
-    )
+    start, lines = time.monotonic(), queue.SimpleQueue[str | None]()
+    last = collections.deque[str](maxlen=_LAST_LINE_COUNT)
     # Its own session, so that Ctrl+C does not reach it. It is cancelled by closing its standard input.
     session_options: dict[str, Any] = {"start_new_session": True}
     if os.name == "nt":
@@ -68,7 +62,10 @@ def _run_process(
         was_cancelled = False
         try:
             while True:
-                line = _next_line(lines)
+                try:
+                    line = lines.get(timeout=_PAUSE)
+                except queue.Empty:
+                    line = ""
                 if line is None:
                     break
                 if line:
@@ -94,14 +91,6 @@ def _read_lines(child: subprocess.Popen[str], lines: queue.SimpleQueue[str | Non
         for line in child.stdout:
             lines.put(line)
     lines.put(None)
-
-
-def _next_line(lines: queue.SimpleQueue[str | None]) -> str | None:
-    """Return the next line; '' if there is none yet, None after the last."""
-    try:
-        return lines.get(timeout=_PAUSE)
-    except queue.Empty:
-        return ""
 
 
 def _terminate(child: subprocess.Popen[str], grace_period: float = GRACE_PERIOD) -> None:

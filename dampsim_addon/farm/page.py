@@ -8,12 +8,13 @@ import io
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from ...core import DampSimError
+from ...core.base.errors import disk_errors
 from ...core.base.untrusted_files import is_printable, printable_text, read_json
 from ...core.base.wording import format_bytes, format_count, format_metres, format_number
 from . import report_file
@@ -79,13 +80,9 @@ def write_page(folder: Path) -> list[FarmRow]:
     if not folder.is_dir():
         raise FolderError(f"{folder} is not a folder; give the output folder of a farm.")
     rows = sorted((row for unit in _listed_units(folder) for row in _unit_rows(unit)), key=lambda row: row.sort_key)
-    try:
+    with disk_errors(f"{folder} cannot be written", "free some space, or check the permissions", FolderError):
         report_file.write_atomically(folder / TABLE, _csv_table(rows))
         report_file.write_atomically(folder / PAGE, _html_page(rows, folder))
-    except OSError as error:
-        raise FolderError(
-            f"{folder} cannot be written ({error.strerror or error}); free some space, or check the permissions."
-        ) from error
     return rows
 
 
@@ -170,12 +167,12 @@ def _object_row(row: FarmRow, entry: Mapping[str, Any]) -> FarmRow:
     remarks = [*row.remarks, *map(printable_text, entry.get("touched", ()))]
     if entry.get("hard_steps"):
         remarks.append(printable_text(entry["hard_steps"]))
-    return FarmRow(
-        row.label, row.folder, "", printable_text(entry.get("name", "")), entry.get("rest"),
-        entry.get("dialled_rest"), entry.get("overshoot"), entry.get("dialled_overshoot"), entry.get("error"),
-        entry.get("bound"), entry.get("last", 0) - entry.get("first", 0) + 1, entry.get("size", 0),
-        float(entry.get("seconds", 0.0)), row.output, row.picture, remarks,
-    )  # fmt: skip
+    values = {
+        name: entry.get(name) for name in ("rest", "dialled_rest", "overshoot", "dialled_overshoot", "error", "bound")
+    }
+    frames, size = entry.get("last", 0) - entry.get("first", 0) + 1, entry.get("size", 0)
+    seconds, name = float(entry.get("seconds", 0.0)), printable_text(entry.get("name", ""))
+    return replace(row, object=name, frames=frames, size=size, seconds=seconds, remarks=remarks, **values)
 
 
 def _number_text(value: float | None, scale: float = 1.0) -> str:
@@ -275,15 +272,7 @@ def _table_row(row: FarmRow, folder: Path, has_picture: bool) -> str:
         )
     allowed = "exact" if row.bound is None else f"allowed {format_metres(row.bound)}"
     error = f'{format_metres(row.error or 0.0)}<br><span class="dial">{allowed}</span>'
-    cells = [
-        f"{name}{other}{notes}",
-        rest,
-        bounce,
-        error,
-        str(row.frames),
-        format_bytes(row.size),
-        _time_text(row.seconds),
-    ]
+    cells = f"{name}{other}{notes}", rest, bounce, error, row.frames, format_bytes(row.size), _time_text(row.seconds)
     return f"<tr{' class=has' if has_picture else ''}>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 

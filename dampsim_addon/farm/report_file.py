@@ -92,16 +92,8 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= _MAX_NUMBER
 
 
-def _is_frame(value: Any) -> bool:
-    return type(value) is int and abs(value) <= _MAX_FRAME
-
-
 def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) <= _MAX_NUMBER
-
-
-def _is_number_or_none(value: Any) -> bool:
-    return value is None or _is_number(value)
 
 
 def _is_table_of(is_valid: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -118,10 +110,13 @@ _REPORT_FIELDS: Mapping[str, Callable[[Any], bool]] = {
 _OBJECT_FIELDS: Mapping[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("name", "problem", "hard_steps"), _is_text),
     "touched": _is_texts,
-    **dict.fromkeys(("first", "last"), _is_frame),
+    **dict.fromkeys(("first", "last"), lambda value: type(value) is int and abs(value) <= _MAX_FRAME),
     "size": _is_count,
     "seconds": lambda value: _is_number(value) and value >= 0.0,
-    **dict.fromkeys(("rest", "dialled_rest", "overshoot", "dialled_overshoot", "error", "bound"), _is_number_or_none),
+    **dict.fromkeys(
+        ("rest", "dialled_rest", "overshoot", "dialled_overshoot", "error", "bound"),
+        lambda value: value is None or _is_number(value),
+    ),
 }
 _PROVENANCE_FIELDS: Mapping[str, Callable[[Any], bool]] = {
     "version": _is_text,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core import PARAMETERS, DampSimError, ParameterError
+from ...core.base.errors import disk_errors
 from ...core.base.untrusted_files import MAX_SHOWN, is_printable, printable_text, read_toml
 from ...core.base.wording import unknown_name
 from . import report_file
@@ -21,6 +22,11 @@ from . import report_file
 UNITS, REPORT, LOG, CANCEL = "units.json", "report.json", "log.txt", "cancel"
 # Options that a shot may set, or the list for all of its shots.
 BAKE_OPTIONS = ("frames", "target", "bound", "pictures")
+# Options of `bake` and `sweep` that affect the result.
+RESULT_OPTIONS = (
+    "command", "object", "frames", "range", "blend", "set", "target", "bound", "max_keys", "bones", "chain", "pictures",
+    "output",
+)  # fmt: skip
 _SHOT_OPTIONS = ("objects", "set", "wedges", *BAKE_OPTIONS)
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9.,=+-]+")
 NO_WEDGE = "as_it_is"
@@ -80,19 +86,13 @@ class Unit:
         return [*words, *(f"--{name}={value}" for name, value in self.options.items())]
 
     def requested_options(self) -> dict[str, Any]:
-        """Return the options as the report of the bake contains them; see cli.work_unit."""
+        """Return the options as the report of the bake contains them; see RESULT_OPTIONS."""
         return {
+            **dict.fromkeys(RESULT_OPTIONS),
+            **self.options,
             "command": "bake",
             "object": [self.object] if self.object else [],
-            "frames": self.options.get("frames"),
-            "range": None,
-            "blend": None,
             "set": [f"{name}={value}" for name, value in self.settings],
-            "target": self.options.get("target"),
-            "bound": self.options.get("bound"),
-            "max_keys": None,
-            "bones": None,
-            "chain": None,
             "pictures": int(self.options.get("pictures", "0")),
             "output": str(self.output),
         }
@@ -159,13 +159,9 @@ def parse_wedges(entries: Sequence[str]) -> dict[str, list[str]]:
 def write_units(units: Sequence[Unit], output: Path) -> None:
     """Write the list of all units, which the page needs. Raises ListError."""
     entries = [{"label": unit.label, "folder": unit.folder.relative_to(output).as_posix()} for unit in units]
-    try:
+    with disk_errors(f"{output} cannot be written", "choose another folder with --output", ListError):
         output.mkdir(parents=True, exist_ok=True)
         report_file.write_atomically(output / UNITS, json.dumps(entries, indent=1))
-    except OSError as error:
-        raise ListError(
-            f"{output} cannot be written ({error.strerror or error}); choose another folder with --output."
-        ) from error
 
 
 def _make_units(shots: Sequence[tuple[str, Path, Mapping[str, Any]]], output: Path) -> list[Unit]:

@@ -29,12 +29,11 @@ def bake_object(
     view_layer: bpy.types.ViewLayer,
     obj: bpy.types.Object,
     restart: bool,
-    start: int | None = None,
     *,
     resume: bool = False,
 ) -> Generator[Step, None, Result]:
     """Bake an object together with its simulation group; see bake_group."""
-    results = yield from bake_group(scene, view_layer, group_of(obj), restart, start, resume=resume)
+    results = yield from bake_group(scene, view_layer, group_of(obj), restart, resume=resume)
     own_result = next(result for result in results if result.name == obj.name)
     if own_result.problem:
         raise SceneError(own_result.problem)

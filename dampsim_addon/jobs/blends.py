@@ -7,11 +7,12 @@ from collections.abc import Generator, Iterable, Mapping
 import bpy
 
 from ...core import DampSimError, SceneError
-from ..model.groups import Group, groups_of
+from ..model.groups import groups_of
 from ..status.next_bake import BakeAction, next_bake
 from ..targets.landing import Blend, store_weights, stored_weights
 from ..work.steps import Step
 from .bake import bake_all
+from .export.staging import temporary_values
 from .landing import BlendedMotion, blend_bake, blend_warning
 
 # Stored weights of bakes, see stored_weights().
@@ -78,7 +79,11 @@ def _bake_again(
     unfinished, problems = dict(before), {}
     try:
         for group in groups_of(before):
-            found = yield from _bake_group(scene, view_layer, group)
+            # A preview range, which would limit the bake, changes no frame of it.
+            is_previewed = next_bake(group, scene).action is BakeAction.RANGE
+            with temporary_values([(scene, "use_preview_range", False)] if is_previewed else []):
+                results = yield from bake_all(scene, view_layer, group.members, False)
+            found = {result.name: result.problem for result in results if result.problem}
             for obj in group.members:
                 if obj.name in found and obj in before:
                     problems[obj] = found[obj.name]
@@ -88,18 +93,3 @@ def _bake_again(
     finally:
         for obj, points in unfinished.items():
             store_weights(obj, points)
-
-
-def _bake_group(
-    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, group: Group
-) -> Generator[Step, None, dict[str, str]]:
-    """Write all baked frames of a group. Return the problems by name. The preview range changes no frame."""
-    is_previewed = next_bake(group, scene).action is BakeAction.RANGE
-    try:
-        if is_previewed:
-            scene.use_preview_range = False
-        results = yield from bake_all(scene, view_layer, group.members, False)
-    finally:
-        if is_previewed:
-            scene.use_preview_range = True
-    return {result.name: result.problem for result in results if result.problem}

@@ -15,7 +15,7 @@ from ..scene_reader.isolation import isolated_sampler
 from ..scene_reader.scene_builder import build_scene, check_object
 from ..status.measurements import store_measurements
 from ..status.results import store_curve
-from ..work.steps import Step, paired_steps
+from ..work.steps import Step, map_steps
 from .prepare import prepare_scene, prepare_simulation
 
 
@@ -39,7 +39,7 @@ def calibrate_settle(
         simulation = yield from prepare_simulation(core_scene)
         store_measurements(obj, scene, simulation)
         test = core_calibrate(simulation, obj.name, obj.dampsim.swing / 100.0)
-        result: Calibration = yield from paired_steps(test, "Releasing")
+        result: Calibration = yield from map_steps(test, lambda progress: Step(*progress, "Releasing"))
     obj.dampsim.calibration = result.correction
     suffix = ", started like a stop that throws it as far" if result.after.since == "stop" else ""
     store_curve(obj, result.after, f"release from {format_number(obj.dampsim.swing)}%{suffix}")

@@ -1,16 +1,24 @@
-"""Removal of bakes."""
+"""Removal of bakes, and of caches in DampSim's default folder whose .blend file no longer exists."""
 
 from __future__ import annotations
 
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
 import bpy
 
-from ...core import FrameCache
+from ...core import CacheError, FrameCache
 from .. import live, targets
 from ..model.cache_status import locked_cache, refresh_status
 from ..model.caches import (
     frame_cache,
+    is_cache_name,
     is_cache_owner,
     other_cache_ids,
+    private_cache_folder,
     remove_empty_default_folder,
     target_folder,
 )
@@ -20,6 +28,10 @@ from ..targets import TARGETS, Storage
 from ..targets.cache_file import check_library_modifier
 from ..targets.keys import check_shared_mesh, remove_joined_keys
 from . import curve_bake
+
+# Age, s, from which a cache of a file that was never saved counts as unused. A younger one may belong to a running
+# Blender.
+_UNSAVED_EXPIRY = 24 * 3600.0
 
 
 def clear_bake(obj: bpy.types.Object) -> None:
@@ -57,3 +69,55 @@ def _clear_scene(obj: bpy.types.Object) -> None:
     remove_joined_keys(obj)
     curve_bake.clear_following_curve(obj)
     obj.dampsim.baked = obj.dampsim.blended_frames = ""
+
+
+@dataclass(frozen=True)
+class UnusedCache:
+    """Unused cache. Its fields are keys of the JSON report.
+
+    folder: path.  why: reason, in words.  size: bytes.  used: time of the last write, s since 1970.
+    """
+
+    folder: str
+    why: str
+    size: int
+    used: float
+
+
+def unused_caches() -> Iterator[UnusedCache]:
+    """Yield the caches whose .blend file is missing, and those of unsaved files that are more than a day old.
+
+    Caches that the current file refers to are skipped.
+    """
+    named = {name for obj in bpy.data.objects for name in (obj.dampsim.cache_id, obj.dampsim.together)}
+    root = private_cache_folder()
+    for folder in sorted(root.iterdir()) if root.is_dir() else ():
+        if not is_cache_name(folder.name) or folder.name in named or folder.is_symlink() or not folder.is_dir():
+            continue
+        with contextlib.suppress(CacheError, OSError, ValueError):
+            stats = [path.lstat() for path in (folder, *folder.iterdir())]
+            last_write = max(about.st_mtime for about in stats)
+            reason = _unused_reason(FrameCache(folder, folder.name), last_write)
+            if reason:
+                yield UnusedCache(str(folder), reason, sum(about.st_size for about in stats[1:]), last_write)
+
+
+def _unused_reason(cache: FrameCache, last_write: float) -> str:
+    header = cache.header()
+    if header is None:
+        return ""
+    if not header.owner:
+        return "its file was never saved" if time.time() - last_write > _UNSAVED_EXPIRY else ""
+    owner = Path(header.owner)
+    # A drive that is missing or not readable now may come back.
+    return f"{owner} no longer exists" if owner.parent.is_dir() and owner.parent.stat() and not owner.exists() else ""
+
+
+def remove_unused_cache(unused_cache: UnusedCache) -> None:
+    """Remove our files in a cache, and its folder if empty then. Raises CacheError, as while a bake uses it."""
+    folder = Path(unused_cache.folder)
+    cache = FrameCache(folder, folder.name)
+    with cache.write_lock():
+        for kind in TARGETS:
+            kind().remove_files(folder)
+        cache.clear()

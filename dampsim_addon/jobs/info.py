@@ -74,10 +74,10 @@ def object_info(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bp
     """Return the state of an object. Reads all cached frames and changes nothing."""
     group = obj.dampsim
     numbers, damaged, changed, problem, folder = [], [], [], "", ""
-    if group.cache_id or group.together:
-        cache = frame_cache(obj)
-        folder = str(cache.folder)
-        try:
+    try:
+        if group.cache_id or group.together:
+            cache = frame_cache(obj)
+            folder = str(cache.folder)
             header = cache.compatible_header()
             numbers = cache.frame_numbers()
             for number in numbers:
@@ -90,13 +90,9 @@ def object_info(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bp
                 check_object(obj, view_layer)
                 with isolated_sampler(scene, view_layer, group_of(obj).members) as sampler:
                     changed = describe_changes(header.inputs, cache_inputs(build_scene(sampler)))
-        except DampSimError as error:
-            problem = str(error)
-    if not problem:
-        try:
-            check_refusals([obj], scene, view_layer)
-        except DampSimError as error:
-            problem = str(error)
+        check_refusals([obj], scene, view_layer)
+    except DampSimError as error:
+        problem = str(error)
     path = baked_file(obj) if group.baked else None
     return Info(
         name=obj.name,

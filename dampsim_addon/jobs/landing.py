@@ -67,6 +67,19 @@ class BlendedMotion:
         near = (self.numbers >= first - _BLEND_MARGIN) & (self.numbers <= last + _BLEND_MARGIN)
         return BlendedMotion(self.numbers[near], self.plain[near], self.simulated[near], self.pairs)
 
+    def straight(self, weights: Array) -> Array:
+        """Return the shapes (f, v, 3) m of a blend along straight paths. weights: (f,) of the simulation."""
+        return self.plain + weights[:, None, None] * (self.simulated - self.plain)
+
+    def turned(self, weights: Array) -> Array:
+        """Return the shapes (f, v, 3) m of a blend along arcs. weights: (f,) of the simulation."""
+        arcs = ArcBlend(self.plain, self.simulated, self.pairs)
+        return np.array([arcs.shape(place, weight) for place, weight in enumerate(weights.tolist())])
+
+    def effect(self, shapes: Array) -> CurveEffect:
+        """Return the effect of a blend that plays these shapes (f, v, 3) m."""
+        return measure_blend(self.plain, self.simulated, shapes, self.pairs)
+
 
 def blend_bake(
     scene: bpy.types.Scene, obj: bpy.types.Object, kind: Blend, frame: int, length: int
@@ -103,13 +116,10 @@ def blend_bake(
     set_handles(obj, first, last, handles)
     if len(frames) < len(motion.numbers):
         # Blends beside this one can pop where it cuts them.
-        shares = _keyed_values(obj, motion.numbers)[:, None, None]
-        effect = measure_blend(
-            motion.plain, motion.simulated, motion.plain + shares * (motion.simulated - motion.plain), motion.pairs
-        )
+        effect = motion.effect(motion.straight(_keyed_values(obj, motion.numbers)))
     if effect.excess > 1.0:
         # Bones turn between both shapes, where this choice assumes straight paths.
-        effect = measure_blend(motion.plain, motion.simulated, _shapes(scene, obj, numbers), motion.pairs)
+        effect = motion.effect(_shapes(scene, obj, numbers))
     return _warning(obj, effect), None
 
 
@@ -117,20 +127,13 @@ def blend_warning(scene: bpy.types.Scene, obj: bpy.types.Object, motion: Blended
     """Return a warning if a blend in the frames of a bake pops or shortens an edge by too much; '' otherwise."""
     if not motion.plain.size:
         return ""
-    effect = measure_blend(motion.plain, motion.simulated, _shapes(scene, obj, motion.numbers), motion.pairs)
-    turned = _turned_shapes(motion, weights_at(stored_weights(obj), motion.numbers))
-    own = measure_blend(motion.plain, motion.simulated, turned, motion.pairs)
+    effect = motion.effect(_shapes(scene, obj, motion.numbers))
+    own = motion.effect(motion.turned(weights_at(stored_weights(obj), motion.numbers)))
     if effect.shortening > MAX_SHORTENING >= own.shortening:
         shortening = format_percent(effect.shortening)
         fix = _EDGE_FIXES.get(obj.dampsim.baked, "Lower Max Error")
         return f"{obj.name}: the bake shortens edges of the blend by up to {shortening}. {fix}"
     return _warning(obj, effect)
-
-
-def _turned_shapes(motion: BlendedMotion, weights: Array) -> Array:
-    """Return the shapes (f, v, 3) m of a blend along arcs. weights: (f,) of the simulation."""
-    arcs = ArcBlend(motion.plain, motion.simulated, motion.pairs)
-    return np.array([arcs.shape(place, weight) for place, weight in enumerate(weights.tolist())])
 
 
 def _read_motion(scene: bpy.types.Scene, obj: bpy.types.Object, numbers: Index) -> BlendedMotion:
@@ -179,14 +182,9 @@ def _points_of_frames(
     # Without edges, the smoothest curve is chosen. Arcs keep the lengths with any of them.
     handles, _ = choose_handles(near.plain, near.simulated, near.pairs[:0], weights)
     shares = weights(handles)
-    straight = near.plain + shares[:, None, None] * (near.simulated - near.plain)
-    shortening = measure_blend(near.plain, near.simulated, straight, near.pairs).shortening
-    if is_stored or shortening > MAX_SHORTENING:
-        turned = _turned_shapes(near, shares)
-        is_better = measure_blend(near.plain, near.simulated, turned, near.pairs).shortening < shortening
-        if is_stored or is_better:
-            return with_blend(obj, kind, first, last, handles)
-    return []
+    shortening = near.effect(near.straight(shares)).shortening
+    is_better = shortening > MAX_SHORTENING and near.effect(near.turned(shares)).shortening < shortening
+    return with_blend(obj, kind, first, last, handles) if is_stored or is_better else []
 
 
 def _keyed_values(obj: bpy.types.Object, numbers: Iterable[int]) -> Array:

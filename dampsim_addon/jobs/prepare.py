@@ -32,7 +32,7 @@ def prepare_shot(sampler: GroupSampler, plan: BakePlan) -> Generator[Step, None,
     check_cycle(core_scene)
     yield from _check_motion(sampler, plan, core_scene)
     # The checks have added shape keys to the members, which resets simulations that depend on them.
-    yield from run_affected_simulations(sampler)
+    yield from _run_simulations(sampler, affected_only=True)
     record_overlaps(core_scene, plan.group.members)
     update_followers(sampler)
     simulation = yield from prepare_simulation(core_scene, finds_start=plan.begins_with_first_frame)
@@ -70,16 +70,12 @@ def prepare_scene(sampler: GroupSampler, last: int | None = None) -> Generator[S
     yield from _run_simulations(sampler, affected_only=False)
     core_scene = build_scene(sampler)
     # Reading the rest shape has switched modifiers of the members, which resets simulations that depend on them.
-    yield from run_affected_simulations(sampler)
+    yield from _run_simulations(sampler, affected_only=True)
     return core_scene if last is None else replace(core_scene, last=last)
 
 
-def run_affected_simulations(sampler: GroupSampler) -> Generator[Step]:
-    """Run again the unbaked simulations of Blender that depend on a group themselves, after changes of its members."""
-    yield from _run_simulations(sampler, affected_only=True)
-
-
 def _run_simulations(sampler: GroupSampler, affected_only: bool) -> Generator[Step]:
+    """Run unbaked simulations of Blender. affected_only: those that depend on the group, after changes of it."""
     for done, total, names in run_simulations(sampler, affected_only):
         yield Step(done, total, f"Running {names}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import bpy
 import numpy as np
@@ -13,7 +13,6 @@ from ...core.base.wording import format_count, format_percent
 from ...core.simulation.range_blend import BlendEffect
 from ..blender.maps import maps_modifier
 from ..blender.modifiers import unfelt_modifiers
-from ..blender.sampler import Sampler
 from ..model.caches import folder_message
 from ..status.bake_changes import record_bake_inputs
 from ..status.overlaps import moved_out_message
@@ -117,7 +116,10 @@ def bake_result(simulated: SimulatedShot, written: WrittenBake, settling: Settli
         *piece_messages(core_scene, obj.name),
         "" if moved_part is None else moved_out_message(moved_part, scene),
         *report_messages(report, obj, scene),
-        *_unfelt_messages(shot.sampler),
+        *(
+            f"{modifier.name} changes the mesh over time, which the simulation did not feel"
+            for modifier in unfelt_modifiers(obj, shot.sampler.muted)
+        ),
         *simulated.remarks,
         *_blend_messages(simulated.blend_effects.get(obj.name, BlendEffect())),
         _map_message(obj, core_scene.first),
@@ -125,7 +127,7 @@ def bake_result(simulated: SimulatedShot, written: WrittenBake, settling: Settli
         target.remark(shot, cost, written.error),
         folder_message(obj),
     )
-    result = Result(
+    return Result(
         name=obj.name,
         target=target.name,
         first=core_scene.first,
@@ -140,24 +142,12 @@ def bake_result(simulated: SimulatedShot, written: WrittenBake, settling: Settli
         guards=simulated.guards,
         hard_steps=hard_steps_message(simulated.guards),
         touched=tuple(filter(None, messages)),
+        rest=float(curve.rest) if curve is not None and np.isfinite(curve.rest) else None,
+        dialled_rest=None if curve is None else float(curve.dial),
+        overshoot=None if curve is None else float(curve.overshoot),
+        dialled_overshoot=None if curve is None else float(curve.bounce),
+        settling="" if curve is None else curve.summary,
     )
-    if curve is None:
-        return result
-    return replace(
-        result,
-        rest=float(curve.rest) if np.isfinite(curve.rest) else None,
-        dialled_rest=float(curve.dial),
-        overshoot=float(curve.overshoot),
-        dialled_overshoot=float(curve.bounce),
-        settling=curve.summary,
-    )
-
-
-def _unfelt_messages(sampler: Sampler) -> list[str]:
-    return [
-        f"{modifier.name} changes the mesh over time, which the simulation did not feel"
-        for modifier in unfelt_modifiers(sampler.obj, sampler.muted)
-    ]
 
 
 def _blend_messages(effect: BlendEffect) -> list[str]:

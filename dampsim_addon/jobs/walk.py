@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
@@ -84,20 +84,15 @@ def _stored_numbers(walk: bpy.types.PropertyGroup) -> list[dict[str, Any]]:
         return []
 
 
-def _single_precision(value: float) -> float:
-    """Return a number in single precision, as Blender's properties store it."""
-    return float(np.float32(value))
-
-
 def with_walk(controller: Controller, walk: bpy.types.PropertyGroup) -> Controller:
     """Return a controller with the weights, thresholds and delays of a compatible walk, in single precision."""
     muscles = tuple(
         replace(
             one,
-            weights=tuple(_single_precision(w) for w in kept["weights"]),
-            threshold=_single_precision(kept["threshold"]),
-            delay=int(kept["delay"]),
-            fps=_single_precision(kept["fps"]),
+            weights=tuple(np.array(kept["weights"], dtype=np.float32).tolist()),
+            threshold=float(np.float32(kept["threshold"])),
+            delay=kept["delay"],
+            fps=float(np.float32(kept["fps"])),
         )
         for one, kept in zip(controller.muscles, _stored_numbers(walk), strict=True)
     )
@@ -109,13 +104,9 @@ def apply_walk(obj: bpy.types.Object, walk: bpy.types.PropertyGroup) -> None:
     for muscle, one in zip(obj.dampsim.muscles, _stored_numbers(walk), strict=True):
         while len(muscle.weights) < len(one["weights"]):
             muscle.weights.add()
-        _set_weights(muscle, one["weights"])
+        for kept, value in zip(muscle.weights, one["weights"], strict=False):
+            kept.weight = value
         muscle.threshold, muscle.delay = one["threshold"], one["delay"]
         # A delay counts frames at the rate at which the walk was found.
         muscle.fps = one["fps"]
     obj.dampsim.walk_said = ""
-
-
-def _set_weights(muscle: bpy.types.PropertyGroup, weights: Sequence[float]) -> None:
-    for kept, value in zip(muscle.weights, weights, strict=False):
-        kept.weight = value

@@ -120,7 +120,11 @@ def _write_target(shot: Shot, kind: Target, collected: Any) -> Generator[Step, N
             cost = kind.write(shot, compressed)
             with play_bake_alone(*kind.animated_data(obj)):
                 error = yield from counted_steps(max_error(shot), total, "Measuring")
-        if error <= (_exact_error(shot) if kind.exact else kind.allowed_error(requested, compressed)):
+        if kind.exact:
+            allowed = _MAX_EXACT_ERROR * float(np.linalg.norm(np.ptp(shot.sampler.world_positions(), axis=0)))
+        else:
+            allowed = kind.allowed_error(requested, compressed)
+        if error <= allowed:
             return cost, error
         shot = replace(shot, bound=shot.bound * _BOUND_SAFETY * requested.bound / error)
     if kind.states_any_error(obj):
@@ -130,11 +134,6 @@ def _write_target(shot: Shot, kind: Target, collected: Any) -> Generator[Step, N
         f"{obj.name}: the bake plays {distance} away from the simulation; {_override_fix(obj, kind)}"
         f"{'' if kind.exact else ', or allow a larger error'}."
     )
-
-
-def _exact_error(shot: Shot) -> float:
-    """Return the largest error of an exact bake, m."""
-    return _MAX_EXACT_ERROR * float(np.linalg.norm(np.ptp(shot.sampler.world_positions(), axis=0)))
 
 
 def _override_fix(obj: bpy.types.Object, kind: Target) -> str:

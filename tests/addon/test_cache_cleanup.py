@@ -36,7 +36,7 @@ def set_age(folder: Path, age: float) -> None:
 
 def test_cleanup_removes_unused_caches_only(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "own"
-    for name in ("model.caches", "jobs.cache_cleanup"):
+    for name in ("model.caches", "jobs.clear"):
         monkeypatch.setattr(load(f"dampsim_addon.{name}"), "private_cache_folder", lambda: own)
     kept, gone = (baked_cache(load, tmp_path / f"{name}.blend", own) for name in ("kept", "gone"))
     away = baked_cache(load, (tmp_path / "drive").mkdir() or tmp_path / "drive/scene.blend", own)
@@ -51,7 +51,7 @@ def test_cleanup_removes_unused_caches_only(load: Load, tmp_path: Path, monkeypa
     (own / "notes").mkdir()
     (gone / "mine.txt").write_text("the artist's")
     cli, cache = load("dampsim_addon.cli"), load("core.frames.cache").FrameCache(busy, "Busy")
-    found = {Path(one.folder): one.why for one in load("dampsim_addon.jobs.cache_cleanup").unused_caches()}
+    found = {Path(one.folder): one.why for one in load("dampsim_addon.jobs.clear").unused_caches()}
     assert found == {
         gone: f"{tmp_path / 'gone.blend'} no longer exists",
         busy: f"{tmp_path / 'busy.blend'} no longer exists",

@@ -1,9 +1,10 @@
-"""Temporary changes to the scene during an export: selection, disabled modifiers and the window's scene."""
+"""Temporary changes to the scene, as during an export: values, selection, modifiers and the window's scene."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import bpy
 
@@ -24,35 +25,28 @@ def with_rig_and_parents(obj: bpy.types.Object) -> Iterator[bpy.types.Object]:
 
 
 @contextlib.contextmanager
-def disable_topology_modifiers(objects: Sequence[bpy.types.Object]) -> Iterator[None]:
+def temporary_values(values: Iterable[tuple[Any, str, object]]) -> Iterator[None]:
+    """Context in which properties have other values. values: owner, name and value of each, in order."""
+    with contextlib.ExitStack() as restoring:
+        for owner, name, value in values:
+            before = getattr(owner, name)
+            # A color is a reference, so its value is copied.
+            restoring.callback(setattr, owner, name, tuple(before) if isinstance(value, tuple) else before)
+            setattr(owner, name, value)
+        yield
+
+
+def disable_topology_modifiers(objects: Sequence[bpy.types.Object]) -> contextlib.AbstractContextManager[None]:
     """Disable the modifiers that change the number of vertices; morph targets cannot hold their result."""
     modifiers = [m for obj in objects for m in obj.modifiers if m.show_viewport and m.type not in DEFORMING]
-    for modifier in modifiers:
-        modifier.show_viewport = False
-    try:
-        yield
-    finally:
-        for modifier in modifiers:
-            modifier.show_viewport = True
+    return temporary_values((modifier, "show_viewport", False) for modifier in modifiers)
 
 
-@contextlib.contextmanager
-def zero_muted_keys(objects: Sequence[bpy.types.Object]) -> Iterator[None]:
+def zero_muted_keys(objects: Sequence[bpy.types.Object]) -> contextlib.AbstractContextManager[None]:
     """Set muted shape keys to zero and disable their animation, because files cannot mute keys."""
     blocks = [obj.data.shape_keys for obj in objects if obj.data.shape_keys is not None]
-    muted = {key: key.value for keys in blocks for key in keys.key_blocks if key.mute}
-    curves = [curve for keys in blocks for curve in _value_curves(keys) if not curve.mute]
-    for curve in curves:
-        curve.mute = True
-    for key in muted:
-        key.value = 0.0
-    try:
-        yield
-    finally:
-        for key, value in muted.items():
-            key.value = value
-        for curve in curves:
-            curve.mute = False
+    curves = [(curve, "mute", True) for keys in blocks for curve in _value_curves(keys) if not curve.mute]
+    return temporary_values([*curves, *((key, "value", 0.0) for keys in blocks for key in keys.key_blocks if key.mute)])
 
 
 def _value_curves(keys: bpy.types.Key) -> list[bpy.types.FCurve]:

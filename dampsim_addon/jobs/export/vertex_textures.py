@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,25 +85,22 @@ def _from_gltf(vectors: Array) -> Array:
     return np.stack([vectors[..., 0], -vectors[..., 2], vectors[..., 1]], axis=-1)
 
 
-def _writer(images: _Images) -> Callable[[Path], None]:
-    def write(path: Path) -> None:
-        scene, layer = bpy.context.scene, bpy.context.view_layer
-        objects = [obj for obj in bpy.context.selected_objects if obj.type == "MESH" and obj.dampsim.baked]
-        numbers = list(range(scene.frame_start, scene.frame_end + 1))
-        layouts = [_layout(obj.name, _vertex_count(obj, layer), len(numbers)) for obj in objects]
-        points, normals = _motions(scene, layer, objects, numbers)
-        nodes = _write_mesh(scene, path.with_suffix(".glb"), objects, layouts)
-        entries = [
-            _write_images(path, images, obj.name, node, layout, _to_gltf(p), _to_gltf(n))
-            for obj, node, layout, p, n in zip(objects, nodes, layouts, points, normals, strict=True)
-        ]
-        head = {
-            "mesh": path.with_suffix(".glb").name, "uv_map": 1, "axes": _AXES,
-            "frames": len(numbers), "fps": scene.render.fps / scene.render.fps_base, "objects": entries,
-        }  # fmt: skip
-        _save(path, json.dumps(head, indent=2).encode())
-
-    return write
+def _write(images: _Images, path: Path) -> None:
+    scene, layer = bpy.context.scene, bpy.context.view_layer
+    objects = [obj for obj in bpy.context.selected_objects if obj.type == "MESH" and obj.dampsim.baked]
+    numbers = list(range(scene.frame_start, scene.frame_end + 1))
+    layouts = [_layout(obj.name, _vertex_count(obj, layer), len(numbers)) for obj in objects]
+    points, normals = _motions(scene, layer, objects, numbers)
+    nodes = _write_mesh(scene, path.with_suffix(".glb"), objects, layouts)
+    entries = [
+        _write_images(path, images, obj.name, node, layout, _to_gltf(p), _to_gltf(n))
+        for obj, node, layout, p, n in zip(objects, nodes, layouts, points, normals, strict=True)
+    ]
+    head = {
+        "mesh": path.with_suffix(".glb").name, "uv_map": 1, "axes": _AXES,
+        "frames": len(numbers), "fps": scene.render.fps / scene.render.fps_base, "objects": entries,
+    }  # fmt: skip
+    _save(path, json.dumps(head, indent=2).encode())
 
 
 def _save(path: Path, data: bytes) -> None:
@@ -201,16 +199,13 @@ def _write_images(
     }  # fmt: skip
 
 
-def _reader(images: _Images) -> Callable[[Path], list[Array]]:
-    def read(path: Path) -> list[Array]:
-        try:
-            head = json.loads(path.read_text(encoding="utf-8"))
-            run_importer(bpy.ops.import_scene.gltf, path.with_name(head["mesh"]), "glTF")
-            return [_read_motion(path, images, entry, int(head["frames"])) for entry in head["objects"]]
-        except (OSError, ValueError, KeyError, IndexError) as error:
-            raise SceneError(f"{path.name}: its files cannot be read ({error}); export again.") from error
-
-    return read
+def _read(images: _Images, path: Path) -> list[Array]:
+    try:
+        head = json.loads(path.read_text(encoding="utf-8"))
+        run_importer(bpy.ops.import_scene.gltf, path.with_name(head["mesh"]), "glTF")
+        return [_read_motion(path, images, entry, int(head["frames"])) for entry in head["objects"]]
+    except (OSError, ValueError, KeyError, IndexError) as error:
+        raise SceneError(f"{path.name}: its files cannot be read ({error}); export again.") from error
 
 
 def _read_motion(path: Path, images: _Images, entry: dict[str, Any], frames: int) -> Array:
@@ -236,8 +231,13 @@ def _read_motion(path: Path, images: _Images, entry: dict[str, Any], frames: int
 
 
 VERTEX_TEXTURES_EXR = Format(
-    "VAT_EXR", "Vertex Textures (EXR)", "_vat.json", _writer(_EXR), _reader(_EXR), holds_vertices=True
+    "VAT_EXR", "Vertex Textures (EXR)", "_vat.json", partial(_write, _EXR), partial(_read, _EXR), holds_vertices=True
 )
 VERTEX_TEXTURES_PNG = Format(
-    "VAT_PNG", "Vertex Textures (PNG)", "_vat_png.json", _writer(_PNG), _reader(_PNG), holds_vertices=True
+    "VAT_PNG",
+    "Vertex Textures (PNG)",
+    "_vat_png.json",
+    partial(_write, _PNG),
+    partial(_read, _PNG),
+    holds_vertices=True,
 )

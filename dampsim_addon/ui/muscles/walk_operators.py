@@ -9,7 +9,7 @@ import bpy
 from bpy.types import Context, Operator, UILayout, UIList
 
 from ....core.gait.gait_search import WalkSearch
-from ...compare.walks import selected_walks, simulate_walks
+from ...compare.ghosts import selected_walks, simulate_walks
 from ...jobs.walk import apply_walk, is_compatible_walk, search_walks
 from ...model.objects import active_simulated, is_job_running
 from ...status.results import ghosts_of, remove_ghosts
