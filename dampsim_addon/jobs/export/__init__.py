@@ -2,24 +2,111 @@
 
 from __future__ import annotations
 
-from .causes import apply_bone_limit, lost_parts
-from .check import MAX_EXPORT_ERROR
-from .engines import ENGINES, Engine, exceeded_limits, find_engine
-from .files import DEFAULT_FORMATS, FORMATS, check_exportable, export_objects
-from .form import ExportResult, Format
+from collections.abc import Generator, Sequence
+from pathlib import Path
 
+import bpy
+
+from ....core import SceneError
+from ...status.pieces import refresh_parts
+from ...targets import get_target
+from ...targets.bake_tracks import cycle_end
+from ...work.steps import Step
+from .causes import apply_bone_limit, exporter_failure, lost_parts
+from .check import MAX_EXPORT_ERROR, compare_export, object_motions
+from .engines import ENGINES, Engine, exceeded_limits, find_engine
+from .fbx import FBX
+from .form import ExportResult, Format
+from .geometry_caches import ALEMBIC, USD
+from .gltf import GLTF
+from .staging import (
+    disable_topology_modifiers,
+    frame_range,
+    select_only,
+    show_in_window,
+    time_from_zero,
+    with_rig_and_parents,
+    zero_muted_keys,
+)
+from .vertex_textures import VERTEX_TEXTURES_EXR, VERTEX_TEXTURES_PNG
+
+# Names that other packages use.
 __all__ = [
-    "DEFAULT_FORMATS",
-    "ENGINES",
-    "FORMATS",
-    "MAX_EXPORT_ERROR",
-    "Engine",
-    "ExportResult",
-    "Format",
-    "apply_bone_limit",
-    "check_exportable",
-    "exceeded_limits",
-    "export_objects",
-    "find_engine",
-    "lost_parts",
-]
+    "ENGINES", "MAX_EXPORT_ERROR", "Engine", "ExportResult", "Format", "apply_bone_limit", "exceeded_limits",
+    "find_engine", "lost_parts",
+]  # fmt: skip
+FORMATS = (GLTF, FBX, ALEMBIC, USD, VERTEX_TEXTURES_EXR, VERTEX_TEXTURES_PNG)
+DEFAULT_FORMATS = (GLTF, FBX)
+
+
+def check_exportable(obj: bpy.types.Object, formats: Sequence[Format] = DEFAULT_FORMATS) -> None:
+    """Raise SceneError if the object has no bake that the formats can hold."""
+    baked = obj.dampsim.baked
+    if not baked:
+        raise SceneError(f"{obj.name}: it is not baked yet; bake it before exporting.")
+    if not get_target(baked).can_export_to_gltf and not all(form.holds_vertices for form in formats):
+        raise SceneError(
+            f"{obj.name}: glTF and FBX cannot hold a bake to {get_target(baked).label}; "
+            "bake to compressed shape keys, or export Alembic or USD."
+        )
+
+
+def export_objects(
+    scene: bpy.types.Scene,
+    view_layer: bpy.types.ViewLayer,
+    objects: Sequence[bpy.types.Object],
+    base: Path,
+    formats: Sequence[Format] = DEFAULT_FORMATS,
+    frames: tuple[int, int] | None = None,
+    engine: Engine | None = None,
+) -> Generator[Step, None, list[ExportResult]]:
+    """Export the objects with their rigs and parents, import the files into a scratch scene, and compare.
+
+    base: path of the files without their suffix.  frames: first and last frame; None for those of the scene.
+    engine: whose limits the results note.
+    The scene is restored afterwards. If a format cannot be written, its results state the problem. Raises SceneError.
+    """
+    if not objects:
+        raise SceneError("No object to export; choose baked objects.")
+    if not formats:
+        raise SceneError(f"{objects[0].name}: no format is chosen; choose one, such as glTF.")
+    first, last = frames or (scene.frame_start, scene.frame_end)
+    if not 0 <= first <= last:
+        raise SceneError(
+            f"{objects[0].name}: frames {first} to {last} are no range; choose a last frame after the first."
+        )
+    for obj in objects:
+        check_exportable(obj, formats)
+        refresh_parts(obj, is_forced=True)
+    try:
+        base.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SceneError(
+            f"{base.name}: the folder {base.parent} cannot be created ({error.strerror or error}); choose another one."
+        ) from error
+    if any(cycle_end(*get_target(obj.dampsim.baked).animated_data(obj)) == last + 1 for obj in objects):
+        # The clip of a loop ends with its first shape.
+        last += 1
+    numbers = list(range(first, last + 1))
+    results: list[ExportResult] = []
+    with frame_range(scene, (first, last)), disable_topology_modifiers(objects), zero_muted_keys(objects):
+        sources = yield from object_motions(scene, view_layer, objects, numbers, "Reading")
+        for form in formats:
+            path = base.with_name(base.name + form.suffix)
+            yield Step(0, 1, f"Writing {form.label}")
+            parts = [part for obj in objects for part in with_rig_and_parents(obj)]
+            problem = ""
+            with select_only(view_layer, parts), show_in_window(scene), time_from_zero(scene):
+                try:
+                    form.write(path)
+                except SceneError as error:
+                    problem = exporter_failure(path, form, parts) or str(error)
+            if problem:
+                # The other formats are still written.
+                results += [
+                    ExportResult(obj.name, form.name, form.label, str(path), problem=problem) for obj in objects
+                ]
+                continue
+            yield Step(0, 1, f"Reading {form.label}")
+            results += yield from compare_export(scene, form, path, objects, sources, numbers, engine)
+    return results

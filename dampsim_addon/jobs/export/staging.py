@@ -113,15 +113,9 @@ def select_only(view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Obj
 def show_in_window(scene: bpy.types.Scene) -> Iterator[None]:
     """Show the scene in a window and override the context with it, as Blender's exporters and importers need."""
     window = bpy.context.window or bpy.context.window_manager.windows[0]
-    previous_scene = window.scene
-    try:
-        if previous_scene != scene:
-            window.scene = scene
-        with bpy.context.temp_override(window=window):
-            yield
-    finally:
-        if previous_scene != scene:
-            window.scene = previous_scene
+    values = [(window, "scene", scene)] if window.scene != scene else []
+    with temporary_values(values), bpy.context.temp_override(window=window):
+        yield
 
 
 @contextlib.contextmanager
