@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ...core.base.progress import map_steps, run_steps
 
-__all__ = ["Step", "counted_steps", "map_steps", "paired_steps", "run_steps"]
+__all__ = ["Step", "counted_steps", "map_steps", "run_steps"]
 
 Result = TypeVar("Result")
 
@@ -25,20 +25,3 @@ class Step:
 def counted_steps(work: Generator[int | None, None, Result], total: int, text: str) -> Generator[Step, None, Result]:
     """Return the steps of a generator that yields the number of completed units."""
     return map_steps(work, lambda done: Step(done or 0, total, text))
-
-
-def paired_steps(work: Generator[tuple[int, int], None, Result], text: str) -> Generator[Step, None, Result]:
-    """Return the steps of a generator that yields (completed, total)."""
-    return map_steps(work, lambda pair: Step(*pair, text))
-
-
-def run_steps(steps: Generator[Step, None, Result], on_step: Callable[[Step], None]) -> Result:
-    """Run all steps, call on_step with each, and return the result. If on_step raises, the job is cancelled."""
-    with contextlib.closing(steps):
-        while True:
-            try:
-                step = next(steps)
-            except StopIteration as end:
-                result: Result = end.value
-                return result
-            on_step(step)

@@ -28,7 +28,7 @@ from ...targets.bake_tracks import bake_strips
 from ...targets.bone_rig import orphaned_bones, remove_orphaned_bones
 from ...targets.keys import remove_joined_keys
 from ...targets.retiming import is_time_scale
-from ..common.issue import Check, Issue
+from ..common.issue import Check, Issue, set_options
 from ..contact import checks as contact_checks
 from ..fibres import panel as fibre_panel
 from ..pins import checks as pin_checks
@@ -63,14 +63,8 @@ def _apply_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     with bpy.context.temp_override(
         active_object=obj, object=obj, selected_objects=[obj], selected_editable_objects=[obj]
     ):
-        call_operator(
-            bpy.ops.object.transform_apply,
-            f"{obj.name}: the scale cannot be applied",
-            "apply it by hand",
-            location=False,
-            rotation=False,
-            scale=True,
-        )
+        failure, scale_only = f"{obj.name}: the scale cannot be applied", {"location": False, "rotation": False}
+        call_operator(bpy.ops.object.transform_apply, failure, "apply it by hand", scale=True, **scale_only)
 
 
 def _scale_settle(obj: bpy.types.Object, factor: float) -> None:
@@ -117,14 +111,9 @@ def _range_with_other_dials(obj: bpy.types.Object, scene: bpy.types.Scene) -> Is
     frames = " and ".join(f"{one.first} to {one.last}" for one in ranges)
     return Issue(
         f"The next bake simulates all frames with these dials, and no longer frames {frames} alone",
-        f"Restore {format_count(len(changed), 'Dial')}", _restore_dials,
+        f"Restore {format_count(len(changed), 'Dial')}", set_options(**changed),
         "Set the dials to those of the other frames, so that bakes keep the re-baked ones",
     )  # fmt: skip
-
-
-def _restore_dials(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    for name, value in changed_dials(obj).items():
-        setattr(obj.dampsim, name, value)
 
 
 def _unusual_size(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
@@ -149,19 +138,10 @@ def _coarse_tetrahedra(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue |
     shell_fix = None
     if obj.dampsim.kind == "SOLID" and obj.dampsim.measured_shell:
         tip = "Simulate the two sides as a cloth shell, which needs no tetrahedra"
-        shell_fix = Issue("", "Simulate as Shell", _convert_to_shell, tip)
-    return Issue(text, "Double Resolution", _double_resolution, "Double the number of tetrahedra", shell_fix)
-
-
-def _convert_to_shell(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    obj.dampsim.kind = "CLOTH"
-    obj.dampsim.measured_fill = 0.0
-
-
-def _double_resolution(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    obj.dampsim.resolution *= 2
-    # Unknown until the tetrahedra are built again.
-    obj.dampsim.measured_fill = 0.0
+        shell_fix = Issue("", "Simulate as Shell", set_options(kind="CLOTH", measured_fill=0.0), tip)
+    # The fill is unknown until the tetrahedra are built again.
+    double = set_options(resolution=2 * obj.dampsim.resolution, measured_fill=0.0)
+    return Issue(text, "Double Resolution", double, "Double the number of tetrahedra", shell_fix)
 
 
 def _cannot_stand(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
@@ -187,7 +167,7 @@ def _damaged_bake(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None
     if target is None:
         return None
     if target.storage is Storage.FILE:
-        text = _missing_file_part(obj)
+        text = "" if bake_modifier(obj) is not None else "The modifier that plays the bake is missing"
     elif target.storage is Storage.KEYS:
         # A bake without motion has no keys.
         text = _missing_keys(obj) or (obj.dampsim.baked_keys and _missing_strip(obj, target)) or _muted_keys(obj)
@@ -208,10 +188,6 @@ def _missing_bone_part(obj: bpy.types.Object, target: Target) -> str:
         return f"The vertex group '{missing[0]}' of the bake is missing"
     # A bake without motion has no bones.
     return _missing_strip(obj, target) if bones or animated_bones(rig, mark) else ""
-
-
-def _missing_file_part(obj: bpy.types.Object) -> str:
-    return "" if bake_modifier(obj) is not None else "The modifier that plays the bake is missing"
 
 
 def _keys_of_bake(obj: bpy.types.Object) -> list[bpy.types.ShapeKey]:

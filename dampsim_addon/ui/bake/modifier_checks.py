@@ -21,7 +21,7 @@ from ...blender.modifiers import (
 )
 from ...blender.movers import DEFORMING_PARENTS, ModifierEffect, convert_deforming_parent, modifier_type_effect
 from ...targets import PointCache
-from ..common.issue import Issue
+from ..common.issue import Issue, target_issue
 
 
 def keys_cannot_bake_generated(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
@@ -29,14 +29,13 @@ def keys_cannot_bake_generated(obj: bpy.types.Object, scene: bpy.types.Scene) ->
     generators = simulated_topology_modifiers(obj)
     if not generators or obj.dampsim.bakes_to_file:
         return None
-    file_fix = _bake_to_file("")
     mirrors = [modifier.name for modifier in generators if modifier.type == "MIRROR"]
     problem = f"Shape keys cannot move the vertices that {mirrors[0]} generates"
     to_apply = modifiers_safe_to_apply(obj, "MIRROR")
     if not to_apply:
-        return Issue(f"{problem}. Bake to a file instead", file_fix.button_label, file_fix.fix, file_fix.tooltip)
+        return target_issue(PointCache, f"{problem}. Bake to a file instead")
     apply_issue = _apply_issue(f"{problem}. Bake to a file, or", to_apply)
-    return Issue(apply_issue.text, apply_issue.button_label, apply_issue.fix, apply_issue.tooltip, file_fix)
+    return replace(apply_issue, alternative=target_issue(PointCache))
 
 
 def live_cannot_show(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
@@ -44,18 +43,10 @@ def live_cannot_show(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | N
     generators = topology_modifiers(obj)
     if not generators or simulated_topology_modifiers(obj) or obj.dampsim.baked or not obj.dampsim.live:
         return None
-    return _bake_to_file(
+    return target_issue(
+        PointCache,
         f"Live cannot show shape keys: {generators[0].name} is above {deform_stack(obj)[-1].name}. "
-        "Bake to a file instead"
-    )
-
-
-def _bake_to_file(text: str) -> Issue:
-    return Issue(
-        text,
-        f"Bake to {PointCache.label}",
-        lambda o, s: setattr(o.dampsim, "target", PointCache.name),
-        "Select this option under Bake To. The mesh and its modifiers do not change",
+        "Bake to a file instead",
     )
 
 
@@ -70,9 +61,8 @@ def render_differs(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | Non
     if not differing_modifiers:
         return _simplify_differs(above, scene)
     modifier = differing_modifiers[0]
-    difference = (
-        f"{modifier.name} is {'enabled only in viewports' if modifier.show_viewport else 'enabled only in renders'}"
-    )
+    state = "enabled only in viewports" if modifier.show_viewport else "enabled only in renders"
+    difference = f"{modifier.name} is {state}"
     if modifier.show_viewport == modifier.show_render:
         levels = format_count(modifier.levels, "level")
         difference = f"{modifier.name} has {levels} in viewports and {modifier.render_levels} in renders"
@@ -155,9 +145,8 @@ def unfelt_motion(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None
     text = f"{names} changes" if len(found) == 1 else f"{names} change"
     text = f"{text} the mesh over time, which the simulation does not feel"
     if not obj.dampsim.bakes_to_file and found[0] in deform_stack(obj):
-        file_fix = _bake_to_file(f"{text}. Bake to a file to include it")
-        return replace(file_fix, alternative=accept)
-    return Issue(text, accept.button_label, accept.fix, accept.tooltip)
+        return replace(target_issue(PointCache, f"{text}. Bake to a file to include it"), alternative=accept)
+    return replace(accept, text=text)
 
 
 def _accept_unfelt(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:

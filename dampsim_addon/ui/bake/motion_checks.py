@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import bpy
 import numpy as np
@@ -17,7 +18,7 @@ from ...model.groups import group_of
 from ...scene_reader.bone_chains import bone_influences
 from ...status.bake_inputs import motion_sources
 from ...targets import PointCache
-from ..common.issue import Issue
+from ..common.issue import Issue, target_issue
 
 # Part of the largest value of a curve, and least value, up to which two of its values count as equal.
 _TOLERANCE = 1e-4
@@ -81,7 +82,7 @@ def unrepeated_animation(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue
     off = Issue("", "Turn Off Loop", _turn_off_loop, "Bake these objects without a loop")
     cycle_end = _find_cycle_end([curve for _, curve in [*differing[1], *curves]], first)
     if cycle_end is None:
-        return Issue(text, off.button_label, off.fix, off.tooltip)
+        return replace(off, text=text)
     tooltip = f"Set the end of the frame range to the last frame before the pose returns, at frame {cycle_end}"
     return Issue(text, f"End at Frame {cycle_end - 1}", lambda o, s: setattr(s, "frame_end", cycle_end - 1), tooltip,
                  off)  # fmt: skip
@@ -120,12 +121,11 @@ def vanishing_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | No
             path = f"{bone.path_from_id()}.scale"
             if path in zeros:
                 frame = zeros[path]
-                return Issue(
+                return target_issue(
+                    PointCache,
                     f"The bone {bone.name} is scaled to zero at frame {frame}, where shape keys cannot reach the "
-                    f"simulated shape. {_small_scale(one.rig, path)}, or bake to a file", f"Bake to {PointCache.label}",
-                    lambda o, s: setattr(o.dampsim, "target", PointCache.name),
-                    "Select this option under Bake To. The mesh and its modifiers do not change",
-                )  # fmt: skip
+                    f"simulated shape. {_small_scale(one.rig, path)}, or bake to a file",
+                )
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import bpy
 
@@ -27,7 +28,7 @@ from ...scene_reader.seams import seam_groups
 from ...scene_reader.visibility import is_in_viewports
 from ...status.model_errors import known_model_error
 from ...status.pieces import known_refusal
-from ...targets import PointCache, Target
+from ...targets import PointCache
 from ...targets.absolute_keys import AbsoluteKeys
 from ...targets.bake_tracks import push_down_action
 from ...targets.bones import Bones
@@ -38,8 +39,7 @@ from ...targets.frame_keys import FrameKeys
 from ...targets.influence import is_blended
 from ...targets.keys import has_shared_mesh
 from ...targets.pre_modifier_shapes import can_edit_before_modifiers
-from ..common.issue import Check, Fix, Issue
-from ..fibres.panel import use_longest_axis
+from ..common.issue import Check, Fix, Issue, set_options, set_values, target_issue
 from ..objects.group_operators import simulate_together
 
 
@@ -55,18 +55,18 @@ def _closest_fix(owner: bpy.types.PropertyGroup, name: str, known: Iterable[str]
     closest = closest_name(getattr(owner, name), known)
     if not closest:
         return other
-    return _button(f"Use {closest}", lambda o, s: setattr(owner, name, closest), "Use the most similar name", other)
+    return _button(f"Use {closest}", set_values([owner], **{name: closest}), "Use the most similar name", other)
 
 
 def _object_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     missing = list(missing_groups(obj))
     if isinstance(error, PinError) and missing:
         role = missing[0]
-        none = _button("Choose None", lambda o, s: setattr(o.dampsim, role, ""), f"Use no {role.replace('_', ' ')}")
+        none = _button("Choose None", set_options(**{role: ""}), f"Use no {role.replace('_', ' ')}")
         return _closest_fix(obj.dampsim, role, obj.vertex_groups.keys(), none)
     attribute = damper_attribute(obj)
     if attribute and edge_values(obj.data, attribute) is None:
-        none = _button("Choose None", lambda o, s: setattr(o.dampsim, "damper_attribute", ""), "Use no dampers")
+        none = _button("Choose None", set_options(damper_attribute=""), "Use no dampers")
         return _closest_fix(obj.dampsim, "damper_attribute", damper_attributes(obj), none)
     wrong_part = find_wrong_part(obj)
     if isinstance(error, PinError) and wrong_part is not None:
@@ -125,18 +125,8 @@ def _show(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     obj.hide_set(False, view_layer=layer)
 
 
-def _stretching_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
-    tooltip = "Set Old and New under Time Stretching to 100. The animation then plays at its keyframed speed"
-    return _button("Turn Off Time Stretching", _disable_stretching, tooltip)
-
-
 def _disable_stretching(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     scene.render.frame_map_old = scene.render.frame_map_new = 100
-
-
-def _folder_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
-    tooltip = "Use the folder for caches of unsaved files. It moves beside the .blend file when that is saved"
-    return _button("Use Default Folder", lambda o, s: setattr(o.dampsim, "cache_folder", ""), tooltip)
 
 
 def _target_check_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
@@ -145,21 +135,16 @@ def _target_check_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | Non
         tooltip = "Turn the library override into a local object, which changes of the library no longer update"
         return _button("Make Object Local", lambda o, s: _make_local(o), tooltip)
     if target == AbsoluteKeys.name and is_blended(obj):
-        return _target_fix(FrameKeys)
+        return target_issue(FrameKeys)
     if target == ExistingBones.name and clashing_bones(obj):
         action, owner = rig_of(obj).animation_data.action.name, rig_of(obj)
         tooltip = f"Move the action {action} to an NLA track beneath the bake, where it plays as before"
         return _button("Push Down Action", lambda o, s: push_down_action(owner, record_mark(o.data)), tooltip)
     if target in (Bones.name, ExistingBones.name):
-        other_target: Issue | None = _target_fix(Bones if target == ExistingBones.name else CompressedKeys)
+        other_target: Issue | None = target_issue(Bones if target == ExistingBones.name else CompressedKeys)
     else:
-        other_target = None if target == PointCache.name else _target_fix(PointCache)
+        other_target = None if target == PointCache.name else target_issue(PointCache)
     return _single_user_fix(obj, other_target) or other_target
-
-
-def _target_fix(kind: type[Target]) -> Issue:
-    tooltip = "Select this option under Bake To. The mesh and its modifiers do not change"
-    return _button(f"Bake to {kind.label}", lambda o, s: setattr(o.dampsim, "target", kind.name), tooltip)
 
 
 def _single_user_fix(obj: bpy.types.Object, alternative: Issue | None = None) -> Issue | None:
@@ -216,35 +201,27 @@ def _remove_useless_links(obj: bpy.types.Object, scene: bpy.types.Scene) -> None
 def _collisions_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     if not obj.dampsim.touch_self and not obj.dampsim.touch_together:
         return None
-    return _button("Disable", _disable_body_collisions, "Disable Other Bodies and Self-Collision")
-
-
-def _disable_body_collisions(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    obj.dampsim.touch_self = obj.dampsim.touch_together = False
+    disable = set_options(touch_self=False, touch_together=False)
+    return _button("Disable", disable, "Disable Other Bodies and Self-Collision")
 
 
 def _mesh_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     if isinstance(error, OpenSheetError):
         # Keyframes would set the pressure again.
-        return (
-            None
-            if has_animated_pressure(obj)
-            else _button("Set Pressure to 0", _remove_pressure, "Simulate without air")
-        )
+        remove = _button("Set Pressure to 0", set_options(pressure=0.0), "Simulate without air")
+        return None if has_animated_pressure(obj) else remove
     if isinstance(error, WrongKindError):
         kind = kind_by_name(error.kind)
-        return _button(
-            f"Simulate as {kind.label}", lambda o, s: setattr(o.dampsim, "kind", kind.name), "Choose this Kind"
-        )
+        return _button(f"Simulate as {kind.label}", set_options(kind=kind.name), "Choose this Kind")
     if isinstance(error, FibreDirectionError):
         return _button(
-            "Use Local Z", lambda o, s: setattr(o.dampsim, "fibres_along", FibreDirection.Z),
+            "Use Local Z", set_options(fibres_along=FibreDirection.Z),
             "Align the fibres with the Z axis of the object",
         )  # fmt: skip
     if isinstance(error, ResolutionError):
         return _resolution_fix(obj, error)
     if isinstance(error, PinError):
-        return _button("Choose None", lambda o, s: setattr(o.dampsim, "pin_group", ""), "Use no pin group")
+        return _button("Choose None", set_options(pin_group=""), "Use no pin group")
     if isinstance(error.__cause__, SeamError):
         return _button("Do Not Sew", _rename_seams, "Rename the vertex groups of seams, so that they sew nothing")
     return None
@@ -256,22 +233,14 @@ def _resolution_fix(obj: bpy.types.Object, error: ResolutionError) -> Issue | No
     if better == current:
         return None
     return _button(
-        f"Set Resolution to {better}", lambda o, s: setattr(o.dampsim, "resolution", better),
+        f"Set Resolution to {better}", set_options(resolution=better),
         "Set the approximate number of tetrahedra to one that suits the mesh",
     )  # fmt: skip
-
-
-def _remove_pressure(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    obj.dampsim.pressure = 0.0
 
 
 def _rename_seams(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     for name in seam_groups(obj):
         obj.vertex_groups[name].name = f"Not {name}"
-
-
-def _fibre_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
-    return _button("Use Longest Axis", use_longest_axis, "Align the fibres with the longest axis of their group")
 
 
 def _visibility_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
@@ -305,7 +274,7 @@ def _roughness_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     others = active_colliders(obj, simulation_view_layer(bpy.context.scene))
     other = next(one for one in others if str(error).startswith(f"{one.name}: "))
     group, known = other.dampsim_collider, other.vertex_groups.keys()
-    none = _button("Choose None", lambda o, s: setattr(group, "roughness_group", ""), "Use no roughness group")
+    none = _button("Choose None", set_values([group], roughness_group=""), "Use no roughness group")
     return none if group.roughness_group in known else _closest_fix(group, "roughness_group", known, none)
 
 
@@ -317,21 +286,33 @@ def _weights_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
             setattr(owner, name, "")
 
     tooltip = "Simulate the original mesh, which keeps its weights, and bake to shape keys"
-    keys = _button(f"Bake to {CompressedKeys.label}", _target_fix(CompressedKeys).fix, tooltip)
+    keys = _button(f"Bake to {CompressedKeys.label}", target_issue(CompressedKeys).fix, tooltip)
     has_mirror = any(modifier.type == "MIRROR" for modifier in simulated_topology_modifiers(obj))
     return _button("Choose None", choose_none, "Do not use this vertex group", None if has_mirror else keys)
 
 
-_FIXES: dict[str, Callable[[bpy.types.Object, DampSimError], Issue | None]] = {
+_FIXES: dict[str, Issue | Callable[[bpy.types.Object, DampSimError], Issue | None]] = {
     "object": _object_fix,
-    "stretching": _stretching_fix,
-    "unsaved": _folder_fix,
+    "stretching": _button(
+        "Turn Off Time Stretching",
+        _disable_stretching,
+        "Set Old and New under Time Stretching to 100. The animation then plays at its keyframed speed",
+    ),
+    "unsaved": _button(
+        "Use Default Folder",
+        set_options(cache_folder=""),
+        "Use the folder for caches of unsaved files. It moves beside the .blend file when that is saved",
+    ),
     "target": _target_check_fix,
     "links": _link_fix,
     "joined": _collisions_fix,
     "mesh": _mesh_fix,
     "model": _mesh_fix,
-    "fibres": _fibre_fix,
+    "fibres": _button(
+        "Use Longest Axis",
+        set_options(fibres_along=FibreDirection.LENGTH),
+        "Align the fibres with the longest axis of their group",
+    ),
     "visibility": _visibility_fix,
     "roughness": _roughness_fix,
     "weights": _weights_fix,
@@ -365,8 +346,9 @@ def _refusal_check(name: str, refusal: Refusal) -> Check:
             # The panel shows the name of the object where it is needed.
             text = str(error).removeprefix(f"{obj.name}: ").rstrip(".")
             text = f"{text[:1].upper()}{text[1:]}"
-            fix = _FIXES[name](obj, error) if name in _FIXES else None
-            return Issue(text) if fix is None else Issue(text, fix.button_label, fix.fix, fix.tooltip, fix.alternative)
+            fix = _FIXES.get(name)
+            fix = fix(obj, error) if callable(fix) else fix
+            return Issue(text) if fix is None else replace(fix, text=text)
         return None
 
     return check

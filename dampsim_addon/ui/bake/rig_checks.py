@@ -17,7 +17,7 @@ from ...model.object_index import ObjectIndex
 from ...targets import CompressedKeys, ExistingBones
 from ...targets.bone_rig import is_generated_rig, orphaned_rigs, remove_orphaned_rigs
 from ...targets.existing_bones import chosen_bones
-from ..common.issue import Issue
+from ..common.issue import Issue, target_issue
 
 _TRANSFORM_PATHS = ("location", "rotation", "scale", "delta_")
 # Largest change of a value that counts as none.
@@ -84,12 +84,7 @@ def lost_rigs(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
 
 
 def _keys_instead(text: str) -> Issue:
-    def choose_keys(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-        obj.dampsim.target = CompressedKeys.name
-
-    label = CompressedKeys.label
-    return Issue(f"{text}, or bake to {label}", f"Bake to {label}", choose_keys,
-                 "Select this option under Bake To. The mesh and its modifiers do not change")  # fmt: skip
+    return target_issue(CompressedKeys, f"{text}, or bake to {CompressedKeys.label}")
 
 
 def _with_parents(obj: bpy.types.Object) -> Iterator[bpy.types.Object]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
+from typing import Any
 
 import bpy
 
 from ....core.base.arrays import Mask
+from ...targets import Target
 
 Fix = Callable[[bpy.types.Object, bpy.types.Scene], None]
 
@@ -33,6 +36,27 @@ class Issue:
         """This issue and its alternatives, as far as they have a fix."""
         found = [] if self.fix is None else [self]
         return found if self.alternative is None else found + self.alternative.fixes
+
+
+def set_values(owners: Sequence[Any], **values: object) -> Fix:
+    """Return the fix that sets properties of some owners."""
+
+    def fix(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+        for owner, (name, value) in product(owners, values.items()):
+            setattr(owner, name, value)
+
+    return fix
+
+
+def set_options(**values: object) -> Fix:
+    """Return the fix that sets DampSim properties of an object."""
+    return lambda obj, scene: set_values([obj.dampsim], **values)(obj, scene)
+
+
+def target_issue(target: type[Target], text: str = "") -> Issue:
+    """Return an issue that a bake to another target fixes."""
+    tooltip = "Select this option under Bake To. The mesh and its modifiers do not change"
+    return Issue(text, f"Bake to {target.label}", set_options(target=target.name), tooltip)
 
 
 Check = Callable[[bpy.types.Object, bpy.types.Scene], Issue | None]

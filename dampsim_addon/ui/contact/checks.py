@@ -17,7 +17,7 @@ from ...model.colliders import (
 )
 from ...model.groups import format_names, group_of
 from ...status.overlaps import Overlap, known_overlaps, largest_overlap, overlap_text
-from ..common.issue import Issue
+from ..common.issue import Issue, set_options, set_values
 from ..objects.group_operators import simulate_together
 
 # An object is flat along an axis if this column of its matrix is shorter than this fraction of the longest.
@@ -34,15 +34,9 @@ def _remove_collider_fix(*colliders: bpy.types.Object) -> Issue | None:
     """Return the fix that removes colliders; None where Blender's own Collision makes them colliders."""
     if any(not other.dampsim_collider.is_collider or has_collision(other) for other in colliders):
         return None
-
-    def remove_colliders(o: bpy.types.Object, s: bpy.types.Scene) -> None:
-        for other in colliders:
-            other.dampsim_collider.is_collider = False
-
+    remove = set_values([other.dampsim_collider for other in colliders], is_collider=False)
     which = format_names(colliders)
-    return Issue(
-        "", "Remove Collider", remove_colliders, f"Stop {which} from acting as a collider. The object itself is kept"
-    )
+    return Issue("", "Remove Collider", remove, f"Stop {which} from acting as a collider. The object itself is kept")
 
 
 def _issue_with_fixes(text: str, *fixes: Issue | None) -> Issue:
@@ -76,7 +70,7 @@ def _move_out_fix(obj: bpy.types.Object, overlap: Overlap) -> Issue | None:
     if not can_help or not kind_by_name(obj.dampsim.kind).moves_out:
         return None
     tooltip = "Start with these vertices outside. Each patch moves in one direction; pinned vertices stay"
-    return Issue("", "Move Out", lambda o, s: setattr(o.dampsim, "move_out", True), tooltip)
+    return Issue("", "Move Out", set_options(move_out=True), tooltip)
 
 
 def _lower_plane(plane: bpy.types.Object, depth: float) -> None:
@@ -102,23 +96,14 @@ def hidden_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | No
     others = _colliders_lacking(obj, scene, ColliderIssue.HIDDEN)
     if not others:
         return None
-
-    def enable_in_viewports(o: bpy.types.Object, s: bpy.types.Scene) -> None:
-        for other in others:
-            other.hide_viewport = False
-
     text = (
         f"{format_names(others)} {'is' if len(others) == 1 else 'are'} disabled in viewports, so collisions are ignored"
     )
     can_enable = all(any(not one.hide_viewport for one in other.users_collection) for other in others)
-    enable_fix = Issue(
-        "", "Enable", enable_in_viewports, "Enable it in viewports. To only hide it, use the eye icon in the outliner"
-    )
-    return _issue_with_fixes(
-        text if can_enable else f"{text}. Enable its collection",
-        enable_fix if can_enable else None,
-        _remove_collider_fix(*others),
-    )
+    tooltip = "Enable it in viewports. To only hide it, use the eye icon in the outliner"
+    enable_fix = Issue("", "Enable", set_values(others, hide_viewport=False), tooltip) if can_enable else None
+    text = text if can_enable else f"{text}. Enable its collection"
+    return _issue_with_fixes(text, enable_fix, _remove_collider_fix(*others))
 
 
 def unbaked_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
@@ -133,14 +118,9 @@ def unbaked_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | N
     return Issue(
         f"{text}, or",
         "Simulate Together",
-        lambda o, s: simulate_with_collisions(o, others),
+        lambda o, s: simulate_together([o, *others], collide=True),
         "Simulate these objects together, so that they collide with each other",
     )
-
-
-def simulate_with_collisions(obj: bpy.types.Object, others: list[bpy.types.Object]) -> None:
-    """Simulate objects together, with collisions between them."""
-    simulate_together([obj, *others], collide=True)
 
 
 def flat_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
@@ -161,23 +141,16 @@ def no_collision_partner(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue
     others = [other for other in group_of(obj).members if other != obj]
     if any(other.dampsim.touch_together for other in others):
         return None
-    disable_fix = Issue("", "Disable", lambda o, s: setattr(o.dampsim, "touch_together", False), "Disable Other Bodies")
+    disable_fix = Issue("", "Disable", set_options(touch_together=False), "Disable Other Bodies")
     if not others:
         return _issue_with_fixes(
             "Other Bodies is on, but nothing is simulated with it. Select others and press Simulate Together, or",
             disable_fix,
         )
-
-    def enable_for_all(o: bpy.types.Object, s: bpy.types.Scene) -> None:
-        for other in others:
-            other.dampsim.touch_together = True
-
-    enable_all_fix = Issue(
-        "", "Enable for All", enable_for_all, "Enable Other Bodies for all objects that are simulated together"
-    )
-    return _issue_with_fixes(
-        "Other Bodies is on for this object, but off for all objects simulated with it", enable_all_fix, disable_fix
-    )
+    enable = set_values([other.dampsim for other in others], touch_together=True)
+    tooltip = "Enable Other Bodies for all objects that are simulated together"
+    text = "Other Bodies is on for this object, but off for all objects simulated with it"
+    return _issue_with_fixes(text, Issue("", "Enable for All", enable, tooltip), disable_fix)
 
 
 def colliders_disabled(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
@@ -190,6 +163,6 @@ def colliders_disabled(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue |
     return Issue(
         f"It passes through {format_names(others)}: Colliders is off",
         "Enable Colliders",
-        lambda o, s: setattr(o.dampsim, "collide", True),
+        set_options(collide=True),
         "Collide with the colliders of the scene, or of the Collider Collection",
     )

@@ -11,7 +11,7 @@ from ....core.base.wording import format_count
 from ...blender.animation import user_fcurves
 from ...scene_reader.mesh_parts import weight_like_neighbours
 from ...status.pieces import accept, is_accepted, known_parts, refresh_parts
-from ..common.issue import Issue
+from ..common.issue import Issue, set_options
 
 
 def fully_pinned(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
@@ -61,12 +61,8 @@ def unpinned_pieces(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | No
         lambda o, s: accept(o, "pieces", vertices),
         "Do not warn again, unless other pieces become unpinned",
     )
-    return Issue(text, f"Carry {them} Along", _carry_along, "Move each piece rigidly with the nearest pinned part, "
-        "instead of simulating it", fall, vertices)  # fmt: skip
-
-
-def _carry_along(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    obj.dampsim.unpinned_pieces = "FOLLOW"
+    tooltip = "Move each piece rigidly with the nearest pinned part, instead of simulating it"
+    return Issue(text, f"Carry {them} Along", set_options(unpinned_pieces="FOLLOW"), tooltip, fall, vertices)
 
 
 def vertices_without_bone_weights(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
