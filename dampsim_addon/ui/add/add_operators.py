@@ -8,7 +8,7 @@ import bpy
 from bpy.props import EnumProperty, StringProperty
 from bpy.types import Context, Event, Menu, Operator, PropertyGroup, UILayout
 
-from ....core import MeshError, SceneError
+from ....core import Array, Index, MeshError, SceneError
 from ....core.base.wording import format_number, match_name, unknown_name
 from ....core.bodies.fabrics import FABRICS
 from ....core.geometry.mesh.surface import MAX_SOLID_AREA_RATIO, is_shell, open_area_ratio
@@ -25,7 +25,7 @@ from ...model.objects import active_simulated, all_simulated, can_start_job, cho
 from ...scene_reader.pin_proposals import propose_pins
 from ...scene_reader.scene_builder import mesh_triangles
 from ...translations import report, translate
-from ..common.chosen_objects import ChosenObjectsOperator
+from ..common.chosen_objects import ChosenObjectsOperator, EditOperator, NamedOperator, is_met, select_only
 from ..contact.operators import report_with_overlaps
 from ..pins.operators import bones_text, set_pins
 
@@ -43,19 +43,15 @@ def can_add(obj: bpy.types.Object) -> bool:
     return obj.type == "MESH" and obj.library is None and not is_simulated(obj) and not shows_yarns(obj)
 
 
-class DAMPSIM_OT_add(Operator):
+class DAMPSIM_OT_add(NamedOperator, Operator):
     """Simulate the selected meshes: closed ones as solids, open or thin ones as cloth, wires as ropes"""
 
-    bl_idname = "dampsim.add"
     bl_label = "Add"
     bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        if not any(can_add(obj) for obj in context.selected_objects):
-            cls.poll_message_set(translate, "Select a local mesh that is not simulated yet")
-            return False
-        return True
+        return is_met(cls, any(map(can_add, context.selected_objects)), "Select a local mesh that is not simulated yet")
 
     def execute(self, context: Context) -> set[str]:
         # The status bar shows only the last report, so there is one for all objects.
@@ -126,33 +122,21 @@ def _kind_for_mesh(obj: bpy.types.Object, mesh: bpy.types.Mesh) -> tuple[str, st
     return "SOLID", f"its surface is closed{holes}, so it is simulated as a solid"
 
 
-class _PrepareAndAdd:
+class _PrepareAndAdd(EditOperator):
     """Mixin for operators that turn the active object into a local mesh and simulate it."""
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         return context.object is not None and context.mode == "OBJECT" and active_simulated(context) is None
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         name = context.object.name
-        try:
-            self.prepare(context)
-        except SceneError as error:
-            report(self, {"ERROR"}, str(error))
-            return {"CANCELLED"}
+        self.prepare(context)
         obj = context.object
         if obj is None or not can_add(obj):
-            report(
-                self, {"ERROR"}, f"{name}: the conversion left no mesh to simulate. Convert it by hand, then press Add."
-            )
-            return {"CANCELLED"}
-        try:
-            note = enable_simulation(obj, context.scene)
-        except MeshError as error:
-            report(self, {"ERROR"}, str(error))
-            return {"CANCELLED"}
+            raise SceneError(f"{name}: the conversion left no mesh to simulate. Convert it by hand, then press Add.")
+        note = enable_simulation(obj, context.scene)
         report_with_overlaps(self, context, f"{obj.name}: {note}", [obj])
-        return {"FINISHED"}
 
     def prepare(self, context: Context) -> None:
         raise NotImplementedError
@@ -161,9 +145,7 @@ class _PrepareAndAdd:
 class DAMPSIM_OT_convert_add(_PrepareAndAdd, Operator):
     """Convert the object to a mesh and simulate it. It can no longer be edited in its original form"""
 
-    bl_idname = "dampsim.convert_add"
     bl_label = "Convert to Mesh and Add"
-    bl_options = {"REGISTER", "UNDO"}
 
     def prepare(self, context: Context) -> None:
         context.object.select_set(True)
@@ -176,9 +158,7 @@ class DAMPSIM_OT_convert_add(_PrepareAndAdd, Operator):
 class DAMPSIM_OT_local_add(_PrepareAndAdd, Operator):
     """Make the object and its mesh local (changes in the library no longer update it) and simulate it"""
 
-    bl_idname = "dampsim.local_add"
     bl_label = "Make Local and Add"
-    bl_options = {"REGISTER", "UNDO"}
 
     def prepare(self, context: Context) -> None:
         obj = context.object
@@ -189,56 +169,55 @@ class DAMPSIM_OT_local_add(_PrepareAndAdd, Operator):
                type="SELECT_OBDATA")  # fmt: skip
 
 
+def create_wire(
+    owner: bpy.types.Object, suffix: str, points: Array, edges: Index, pinned: list[int]
+) -> bpy.types.Object:
+    """Create a wire mesh in the space of an object, as its child that is not rendered.
+
+    suffix: of its name.  points: (n, 3).  edges: (e, 2).  pinned: indices of the vertices that it pins.
+    """
+    mesh = bpy.data.meshes.new(f"{owner.name} {suffix}")
+    mesh.from_pydata(points.tolist(), edges.tolist(), [])
+    wire = bpy.data.objects.new(mesh.name, mesh)
+    for collection in owner.users_collection:
+        collection.objects.link(wire)
+    wire.parent, wire.hide_render, wire.display_type = owner, True, "WIRE"
+    if pinned:
+        wire.vertex_groups.new(name="Pin").add(pinned, 1.0, "REPLACE")
+    return wire
+
+
 def rope_of_curve(curve: bpy.types.Object) -> bpy.types.Object | None:
     """Return the rope that a curve already follows, or None."""
     return next((obj for obj in all_simulated() if obj.dampsim.curve == curve), None)
 
 
-class DAMPSIM_OT_curve_rope(Operator):
+class DAMPSIM_OT_curve_rope(EditOperator, Operator):
     """Simulate the centre line as a rope, pinned at the first point of each open spline. The curve follows the bake"""
 
-    bl_idname = "dampsim.curve_rope"
     bl_label = "Simulate as a Rope"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         curve = context.object
-        is_local_curve = (
-            curve is not None and curve.type == "CURVE" and curve.library is None and context.mode == "OBJECT"
-        )
-        return is_local_curve and can_start_job(cls, context)
+        is_local_curve = curve is not None and curve.type == "CURVE" and curve.library is None
+        return is_local_curve and context.mode == "OBJECT" and can_start_job(cls, context)
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         curve = context.object
         if rope_of_curve(curve) is not None:
-            report(
-                self, {"ERROR"}, f"{curve.name}: it already follows {rope_of_curve(curve).name}. Simulate that object."
-            )
-            return {"CANCELLED"}
+            raise SceneError(f"{curve.name}: it already follows {rope_of_curve(curve).name}. Simulate that object.")
         line = centre_line(curve.data)
         if not len(line.edges):
-            report(self, {"ERROR"}, f"{curve.name}: the curve has no length. Give it two or more points.")
-            return {"CANCELLED"}
-        mesh = bpy.data.meshes.new(f"{curve.name} Rope")
-        mesh.from_pydata(line.points.tolist(), line.edges.tolist(), [])
-        rope = bpy.data.objects.new(mesh.name, mesh)
-        for collection in curve.users_collection:
-            collection.objects.link(rope)
-        rope.parent, rope.hide_render, rope.display_type = curve, True, "WIRE"
-        if line.open_starts:
-            rope.vertex_groups.new(name="Pin").add(line.open_starts, 1.0, "REPLACE")
-        for other in context.selected_objects:
-            other.select_set(False)
-        rope.select_set(True)
-        context.view_layer.objects.active = rope
+            raise SceneError(f"{curve.name}: the curve has no length. Give it two or more points.")
+        rope = create_wire(curve, "Rope", line.points, line.edges, line.open_starts)
+        select_only(context, rope)
         context.view_layer.update()
         rope.dampsim.curve = curve
         text = enable_simulation(rope, context.scene)
         if curve.data.bevel_depth > 0.0:
             rope.dampsim.thickness = 2000.0 * curve.data.bevel_depth
         report_with_overlaps(self, context, f"{rope.name}: {text}; {curve.name} follows its bake", [rope])
-        return {"FINISHED"}
 
 
 class DAMPSIM_MT_fabrics(Menu):
@@ -253,9 +232,7 @@ class DAMPSIM_MT_fabrics(Menu):
 class DAMPSIM_OT_fabric(ChosenObjectsOperator, Operator):
     """Set stiffness, weight, thickness and bending of the selected cloth to those of a fabric"""
 
-    bl_idname = "dampsim.fabric"
     bl_label = "Fabric"
-    bl_options = {"REGISTER", "UNDO"}
 
     fabric: StringProperty(options={"SKIP_SAVE"})
 
@@ -285,9 +262,8 @@ class DAMPSIM_OT_fabric(ChosenObjectsOperator, Operator):
         self.fabric = name
         return super().execute(context)
 
-    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+    def apply(self, context: Context, obj: bpy.types.Object) -> None:
         apply_fabric(obj, self.fabric)
-        return ""
 
 
 def draw_fabrics(layout: UILayout, group: PropertyGroup) -> None:
@@ -297,10 +273,9 @@ def draw_fabrics(layout: UILayout, group: PropertyGroup) -> None:
     layout.menu(DAMPSIM_MT_fabrics.__name__, text=translate(text), icon="MATERIAL")
 
 
-class DAMPSIM_OT_open_sample(Operator):
+class DAMPSIM_OT_open_sample(NamedOperator, Operator):
     """Open a copy of a sample as a new, unsaved file. Blender asks first whether to save your changes"""
 
-    bl_idname = "dampsim.open_sample"
     bl_label = "Open Sample"
 
     sample: EnumProperty(name="Sample", items=[(name, title, "") for name, title in SAMPLES.items()])
@@ -318,15 +293,10 @@ class DAMPSIM_OT_open_sample(Operator):
     def _open(self, call: str) -> set[str]:
         """Open it as a start-up file, so that nothing is saved or cached in the folder of the add-on."""
         # After the file is read, this operator no longer exists.
-        failure, path = f"Sample {SAMPLES[self.sample]} cannot be opened", sample_path(self.sample)
+        failure, path = f"Sample {SAMPLES[self.sample]} cannot be opened", str(sample_path(self.sample))
+        read = partial(bpy.ops.wm.read_homefile, call)
         try:
-            call_operator(
-                partial(bpy.ops.wm.read_homefile, call),
-                failure,
-                "install DampSim again",
-                filepath=str(path),
-                load_ui=False,
-            )
+            call_operator(read, failure, "install DampSim again", filepath=path, load_ui=False)
         except SceneError as error:
             report(self, {"ERROR"}, str(error))
             return {"CANCELLED"}

@@ -6,11 +6,13 @@ import bpy
 from bpy.props import IntProperty
 from bpy.types import Context, Operator
 
+from ....core import SceneError
 from ....core.base.wording import format_count
 from ...blender.hair import DEFAULT_RADIUS, GuideWires, Strands, attach_hair, hair_modifier
 from ...model.objects import can_start_job
 from ...translations import report
-from .add_operators import enable_simulation
+from ..common.chosen_objects import EditOperator, select_only
+from .add_operators import create_wire, enable_simulation
 
 # Largest number of guides with at most 1/6 s per frame, and a few seconds of preparation.
 MAX_FAST_GUIDES = 100
@@ -26,17 +28,14 @@ def guides_report(wire: str, hair: str, count: int) -> tuple[set[str], str]:
     message = f"{wire}: simulating {format_count(count, 'guide')}, which {hair} follows"
     if count <= MAX_FAST_GUIDES:
         return {"INFO"}, message
-    return {
-        "WARNING"
-    }, f"{message}. More than {MAX_FAST_GUIDES} guides are slow to prepare and to play. Undo and choose fewer Guides"
+    message += f". More than {MAX_FAST_GUIDES} guides are slow to prepare and to play. Undo and choose fewer Guides"
+    return {"WARNING"}, message
 
 
-class DAMPSIM_OT_hair(Operator):
+class DAMPSIM_OT_hair(EditOperator, Operator):
     """Simulate some strands as ropes that are pinned at their roots. All other strands follow them"""
 
-    bl_idname = "dampsim.hair"
     bl_label = "Simulate as Hair"
-    bl_options = {"REGISTER", "UNDO"}
 
     guides: IntProperty(  # type: ignore[valid-type]
         name="Guides",
@@ -52,35 +51,20 @@ class DAMPSIM_OT_hair(Operator):
         is_local_hair = hair is not None and hair.type == "CURVES" and hair.library is None and context.mode == "OBJECT"
         return is_local_hair and can_start_job(cls, context)
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         hair = context.object
         if has_guides(hair):
-            report(
-                self,
-                {"ERROR"},
-                f"{hair.name}: it already follows guides. Remove the modifier {hair_modifier(hair).name} first.",
-            )
-            return {"CANCELLED"}
+            modifier = hair_modifier(hair)
+            raise SceneError(f"{hair.name}: it already follows guides. Remove the modifier {modifier.name} first.")
         strands = Strands.from_curves(hair.data)
         guides = strands.select_guides(self.guides)
         if not len(guides):
-            report(self, {"ERROR"}, f"{hair.name}: no strand has two or more points. Add some hair first.")
-            return {"CANCELLED"}
+            raise SceneError(f"{hair.name}: no strand has two or more points. Add some hair first.")
         wires = GuideWires.from_strands(strands, guides)
-        mesh = bpy.data.meshes.new(f"{hair.name} Guides")
-        mesh.from_pydata(wires.points.tolist(), wires.edges.tolist(), [])
-        wire = bpy.data.objects.new(mesh.name, mesh)
-        for collection in hair.users_collection:
-            collection.objects.link(wire)
-        wire.parent, wire.hide_render, wire.display_type = hair, True, "WIRE"
-        wire.vertex_groups.new(name="Pin").add(wires.pinned.tolist(), 1.0, "REPLACE")
+        wire = create_wire(hair, "Guides", wires.points, wires.edges, wires.pinned.tolist())
         attach_hair(hair, wire, strands, wires)
-        for other in context.selected_objects:
-            other.select_set(False)
-        wire.select_set(True)
-        context.view_layer.objects.active = wire
+        select_only(context, wire)
         context.view_layer.update()
         enable_simulation(wire, context.scene)
         wire.dampsim.thickness = 2000.0 * (strands.radius or DEFAULT_RADIUS)
         report(self, *guides_report(wire.name, hair.name, len(guides)))
-        return {"FINISHED"}

@@ -22,7 +22,7 @@ from ...targets.retiming import MAX_SCALE, MIN_SCALE, is_time_scale, time_scale
 from ...translations import report, translate
 from ...work.modal import ModalJob
 from ...work.steps import Step
-from ..common.chosen_objects import ChosenObjectsOperator
+from ..common.chosen_objects import ChosenObjectsOperator, EditOperator, NamedOperator, is_met
 
 _BLEND_ITEMS = [
     ("LAND", "Land on Pose", "Blend the bake into the animated pose, which it reaches at the current frame", 0),
@@ -31,28 +31,38 @@ _BLEND_ITEMS = [
 ]
 
 
-class DAMPSIM_OT_key_influence(Operator):
+def _baked_objects(context: Context) -> list[bpy.types.Object]:
+    """Return the active and all other selected objects that have a bake."""
+    return [obj for obj in chosen_simulated(context) if obj.dampsim.baked]
+
+
+class DAMPSIM_OT_key_influence(EditOperator, Operator):
     """Insert a keyframe of Influence at the current frame, for all selected bakes"""
 
-    bl_idname = "dampsim.key_influence"
     bl_label = "Key Influence"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         return can_start_job(cls, context) and any(has_influence(obj) for obj in selected_simulated(context))
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         frame = float(context.scene.frame_current)
         for obj in selected_simulated(context):
             key_influence(obj, [(frame, obj.dampsim.influence)])
-        return {"FINISHED"}
 
 
-class DAMPSIM_OT_blend(ModalJob, Operator):
+class _BakedObjectsOperator(NamedOperator):
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return is_met(cls, _baked_objects(context), "Select a baked object") and can_start_job(cls, context)
+
+    def subject(self, context: Context) -> str:
+        return format_names(_baked_objects(context))
+
+
+class DAMPSIM_OT_blend(_BakedObjectsOperator, ModalJob, Operator):
     """Blend the selected bakes over some frames. A re-bake keeps the blend"""
 
-    bl_idname = "dampsim.blend"
     bl_label = "Blend Bake"
     bl_options = {"REGISTER", "UNDO"}
     ended_by_esc = "stops"
@@ -69,13 +79,6 @@ class DAMPSIM_OT_blend(ModalJob, Operator):
     @classmethod
     def description(cls, context: Context, properties: Any) -> str:
         return translate(str(next(item[2] for item in _BLEND_ITEMS if item[0] == properties.kind)))
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        if not any(obj.dampsim.baked for obj in chosen_simulated(context)):
-            cls.poll_message_set(translate, "Select a baked object")
-            return False
-        return can_start_job(cls, context)
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         self.frame = context.scene.frame_current
@@ -97,16 +100,13 @@ class DAMPSIM_OT_blend(ModalJob, Operator):
     def _objects(self, context: Context) -> list[bpy.types.Object]:
         """Return the bakes that can be blended, and report the others."""
         found = []
-        for obj in (obj for obj in chosen_simulated(context) if obj.dampsim.baked):
+        for obj in _baked_objects(context):
             try:
                 check_blend(obj, self.length)
                 found.append(obj)
             except DampSimError as error:
                 report(self, {"ERROR"}, str(error))
         return found
-
-    def subject(self, context: Context) -> str:
-        return format_names([obj for obj in chosen_simulated(context) if obj.dampsim.baked])
 
     def work(self, context: Context) -> Generator[Step]:
         steps, self._next_steps = self._next_steps, None
@@ -123,10 +123,9 @@ class DAMPSIM_OT_blend(ModalJob, Operator):
         return "blended", "blend stopped"
 
 
-class DAMPSIM_OT_remove_blends(ModalJob, Operator):
+class DAMPSIM_OT_remove_blends(NamedOperator, ModalJob, Operator):
     """Remove the blends from the frames of the selected bakes, and write these again"""
 
-    bl_idname = "dampsim.remove_blends"
     bl_label = "Remove Blends"
     bl_options = {"UNDO"}
     ended_by_esc = "stops"
@@ -145,46 +144,33 @@ class DAMPSIM_OT_remove_blends(ModalJob, Operator):
         return "blends removed", "stopped"
 
 
-class DAMPSIM_OT_rest_by_frame(ModalJob, Operator):
+class DAMPSIM_OT_rest_by_frame(_BakedObjectsOperator, ModalJob, Operator):
     """Set Settle so that the selected objects come to rest by this frame, and bake them again"""
 
-    bl_idname = "dampsim.rest_by_frame"
     bl_label = "Rest by Frame"
     bl_options = {"UNDO"}
     ended_by_esc = "stops and keeps the finished frames"
 
     frame: IntProperty(name="Frame", description="Set the frame by which the object rests", options={"SKIP_SAVE"})
 
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return bool(DAMPSIM_OT_blend.poll(context))
-
-    def _objects(self, context: Context) -> list[bpy.types.Object]:
-        return [obj for obj in chosen_simulated(context) if obj.dampsim.baked]
-
-    def subject(self, context: Context) -> str:
-        return format_names(self._objects(context))
-
     def work(self, context: Context) -> Generator[Step]:
-        objects, frame = self._objects(context), self.frame
+        objects = _baked_objects(context)
         for obj in objects:
-            set_rest_frame(context.scene, obj, frame)
+            set_rest_frame(context.scene, obj, self.frame)
         results = yield from job.bake_all(context.scene, context.view_layer, objects, False)
         for result in results:
             if result.problem:
                 report(self, {"ERROR"}, result.problem)
 
     def completion_messages(self, context: Context) -> tuple[str, str]:
-        text = ", ".join(group.name for group in groups_of(self._objects(context)))
+        text = ", ".join(group.name for group in groups_of(_baked_objects(context)))
         return f"{text} rests by frame {self.frame}", "bake stopped. Resume continues after the last finished frame"
 
 
-class DAMPSIM_OT_retime(ChosenObjectsOperator, Operator):
+class DAMPSIM_OT_retime(_BakedObjectsOperator, ChosenObjectsOperator, Operator):
     """Let the bakes of the selected objects play faster or slower, from their first frame on, without a new bake"""
 
-    bl_idname = "dampsim.retime"
     bl_label = "Retime"
-    bl_options = {"REGISTER", "UNDO"}
 
     scale: FloatProperty(
         name="Scale", description="Set how many times longer the bake plays: 2 for half its speed, 1 for its own",
@@ -197,18 +183,11 @@ class DAMPSIM_OT_retime(ChosenObjectsOperator, Operator):
 
     @classmethod
     def description(cls, context: Context, properties: Any) -> str:
-        if properties.keeps_seconds:
-            return translate(
-                "Scale the bake so that it takes as many seconds as at the frame rate at which it was baked"
-            )
-        return " ".join(translate(str(cls.__doc__)).split())
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return bool(DAMPSIM_OT_blend.poll(context))
+        text = "Scale the bake so that it takes as many seconds as at the frame rate at which it was baked"
+        return translate(text) if properties.keeps_seconds else " ".join(translate(str(cls.__doc__)).split())
 
     def objects(self, context: Context) -> list[bpy.types.Object]:
-        return [obj for obj in chosen_simulated(context) if obj.dampsim.baked]
+        return _baked_objects(context)
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         obj = active_simulated(context)
@@ -234,10 +213,8 @@ class DAMPSIM_MT_retime(Menu):
         layout.operator_context = "INVOKE_DEFAULT"
         layout.operator(DAMPSIM_OT_retime.bl_idname, text="Scale…", icon="TIME")
         frame, scale = scene.frame_current, kept_seconds_scale(obj, scene)
-        rest = layout.operator(
-            DAMPSIM_OT_rest_by_frame.bl_idname, text=translate(f"To Rest at Frame {frame}"), icon="FCURVE"
-        )
-        rest.frame = frame
+        text = translate(f"To Rest at Frame {frame}")
+        layout.operator(DAMPSIM_OT_rest_by_frame.bl_idname, text=text, icon="FCURVE").frame = frame
         row = layout.row()
         row.enabled = not is_time_scale(obj, scale)
         text = f"Keep Seconds (Scale {format_number(scale, 4)})"
@@ -265,5 +242,5 @@ def draw_blends(layout: UILayout, context: Context, obj: bpy.types.Object) -> No
     fade_in = row.operator(DAMPSIM_OT_blend.bl_idname, text="Fade In", icon="IPO_EASE_IN")
     fade_out = row.operator(DAMPSIM_OT_blend.bl_idname, text="Fade Out", icon="IPO_EASE_OUT")
     land.kind, fade_in.kind, fade_out.kind = "LAND", "FADE_IN", "FADE_OUT"
-    rest = column.operator(DAMPSIM_OT_rest_by_frame.bl_idname, text=f"Rest by Frame {frame}", icon="FCURVE")
-    rest.frame = frame
+    text = f"Rest by Frame {frame}"
+    column.operator(DAMPSIM_OT_rest_by_frame.bl_idname, text=text, icon="FCURVE").frame = frame

@@ -13,7 +13,7 @@ from bpy.types import Context, Operator, UILayout
 from ...model.groups import format_names
 from ...model.objects import active_simulated, chosen_simulated
 from ...translations import report, translate
-from ..common.chosen_objects import ChosenObjectsOperator, count_label
+from ..common.chosen_objects import ChosenObjectsOperator, NamedOperator, count_label, is_paintable
 from ..common.issue import Check, Issue
 from ..common.layout import BOX_MARGIN, draw_wrapped
 from ..export.checks import EXPORT_CHECKS
@@ -59,9 +59,7 @@ def _has_fix(issue: Issue, number: int, label: str) -> bool:
 class DAMPSIM_OT_mend(ChosenObjectsOperator, Operator):
     """Fix this problem of all selected objects that have it"""
 
-    bl_idname = "dampsim.mend"
     bl_label = "Fix"
-    bl_options = {"REGISTER", "UNDO"}
 
     check: StringProperty(options={"SKIP_SAVE"})
     way: IntProperty(options={"SKIP_SAVE"})
@@ -81,18 +79,16 @@ class DAMPSIM_OT_mend(ChosenObjectsOperator, Operator):
             return []
         return [obj for obj, issue in issues.items() if _has_fix(issue, self.way, fixes[self.way].button_label)]
 
-    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+    def apply(self, context: Context, obj: bpy.types.Object) -> None:
         # A fix of another object may have fixed this one as well.
         issue = find_issues(obj, context.scene, _ALL_CHECKS).get(self.check)
         if issue is not None and self.way < len(issue.fixes):
             issue.fixes[self.way].fix(obj, context.scene)
-        return ""
 
 
-class DAMPSIM_OT_select_vertices(Operator):
+class DAMPSIM_OT_select_vertices(NamedOperator, Operator):
     """Switch to Edit Mode and select the vertices with this problem, including hidden ones"""
 
-    bl_idname = "dampsim.select_vertices"
     bl_label = "Select"
     bl_options = {"REGISTER", "UNDO"}
 
@@ -101,7 +97,7 @@ class DAMPSIM_OT_select_vertices(Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
-        return obj is not None and obj.mode in ("OBJECT", "EDIT") and obj.data.is_editable
+        return obj is not None and is_paintable(obj)
 
     def execute(self, context: Context) -> set[str]:
         obj = active_simulated(context)

@@ -32,15 +32,14 @@ from ...scene_reader.bone_chains import is_selected
 from ...translations import report, translate
 from ...work.modal import ModalJob
 from ...work.steps import Step
-from ..common.chosen_objects import ChosenObjectsOperator, count_label
+from ..common.chosen_objects import ChosenObjectsOperator, EditOperator, NamedOperator, count_label, is_met
 from ..common.layout import labelled_column
 
 
-class DAMPSIM_OT_bake(ModalJob, Operator):
+class DAMPSIM_OT_bake(NamedOperator, ModalJob, Operator):
     """Simulate the frame range and bake it to shape keys, bones or a file. Cached frames are kept up to the first
     that is out of date. ESC stops and keeps the finished frames"""
 
-    bl_idname = "dampsim.bake"
     bl_label = "Bake"
     # Not REGISTER: each change in the redo panel would bake again.
     bl_options = {"UNDO"}
@@ -87,11 +86,8 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         with reuse_last_scan():
-            none = not simulated_in_scene(context.scene)
-        if none:
-            cls.poll_message_set(translate, "Select an object that DampSim simulates")
-            return False
-        return can_start_job(cls, context)
+            objects = simulated_in_scene(context.scene)
+        return is_met(cls, objects, "Select an object that DampSim simulates") and can_start_job(cls, context)
 
     def objects(self, context: Context) -> list[bpy.types.Object]:
         if self.which == "ACTIVE":
@@ -126,11 +122,10 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
 _RANGE_LENGTH = 30
 
 
-class DAMPSIM_OT_rebake_range(Operator):
+class DAMPSIM_OT_rebake_range(EditOperator, Operator):
     """Simulate a range of frames again, from the cached frame before it and with the current dials, and blend it into
     the other frames at both ends"""
 
-    bl_idname = "dampsim.rebake_range"
     bl_label = "Re-bake Range"
     bl_options = {"UNDO"}
 
@@ -139,10 +134,8 @@ class DAMPSIM_OT_rebake_range(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        if not any(obj.dampsim.baked for obj in baked_objects(context)):
-            cls.poll_message_set(translate, "Select a baked object")
-            return False
-        return can_start_job(cls, context)
+        any_baked = any(obj.dampsim.baked for obj in baked_objects(context))
+        return is_met(cls, any_baked, "Select a baked object") and can_start_job(cls, context)
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         scene = context.scene
@@ -156,15 +149,14 @@ class DAMPSIM_OT_rebake_range(Operator):
         column.prop(self, "last")
         column.prop(active_simulated(context).dampsim, "range_blend")
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         which = "SELECTED" if len(baked_objects(context)) > 1 else "ACTIVE"
         chosen = {"which": which, "rebake": True, "frame": self.first, "last": self.last}
         # After the dialog, the bake shows its progress; a script waits for it.
         place = "INVOKE_DEFAULT" if self.options.is_invoke else "EXEC_DEFAULT"
         problem = pass_error(bpy.ops.dampsim.bake, place, **chosen)
         if problem:
-            report(self, {"ERROR"}, problem)
-        return {"CANCELLED"} if problem else {"FINISHED"}
+            raise SceneError(problem)
 
 
 def baked_objects(context: Context) -> list[bpy.types.Object]:
@@ -185,9 +177,8 @@ class DAMPSIM_MT_bake(Menu):
         frames_done = min(known_status(obj).frame_count, scene.frame_end - scene.frame_start + 1)
         row = layout.row()
         row.enabled = scene.frame_start < scene.frame_current <= scene.frame_start + frames_done
-        rebake = row.operator(
-            DAMPSIM_OT_bake.bl_idname, text=translate(f"Re-bake from Frame {scene.frame_current}"), icon="FILE_REFRESH"
-        )
+        text = translate(f"Re-bake from Frame {scene.frame_current}")
+        rebake = row.operator(DAMPSIM_OT_bake.bl_idname, text=text, icon="FILE_REFRESH")
         rebake.rebake, rebake.frame = True, scene.frame_current
         layout.operator_context = "INVOKE_DEFAULT"
         layout.operator(DAMPSIM_OT_rebake_range.bl_idname, text="Re-bake Range…", icon="PREVIEW_RANGE")
@@ -197,47 +188,39 @@ class DAMPSIM_MT_bake(Menu):
             layout.operator(DAMPSIM_OT_bake.bl_idname, text=translate(f"Bake Only {group_of(obj).name}"))
         objects = simulated_in_scene(scene)
         if len(objects) > 1:
-            layout.operator(
-                DAMPSIM_OT_bake.bl_idname, text=translate(f"Bake All ({len(objects)} objects)")
-            ).which = "ALL"
+            text = translate(f"Bake All ({len(objects)} objects)")
+            layout.operator(DAMPSIM_OT_bake.bl_idname, text=text).which = "ALL"
 
 
-class DAMPSIM_OT_use_preview_range(Operator):
+class DAMPSIM_OT_use_preview_range(EditOperator, Operator):
     """Set Start and End of the scene to the preview range, so that the bake and the export cover it. The simulation
     then starts at its first frame"""
 
-    bl_idname = "dampsim.use_preview_range"
     bl_label = "Use Preview Range"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         return bool(context.scene.use_preview_range) and can_start_job(cls, context)
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         scene = context.scene
         # Either assignment moves the other end if needed.
         scene.frame_start, scene.frame_end = scene.frame_preview_start, scene.frame_preview_end
         scene.use_preview_range = False
-        return {"FINISHED"}
 
 
-class DAMPSIM_OT_use_selected_bones(Operator):
+class DAMPSIM_OT_use_selected_bones(EditOperator, Operator):
     """Let the bones that are selected in Pose Mode follow the simulated mesh. A bone collection stores them"""
 
-    bl_idname = "dampsim.use_selected_bones"
     bl_label = "Use Selected Bones"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
-        if obj is None or not _selected_bones(obj):
-            cls.poll_message_set(translate, "Select bones of the rig in Pose Mode")
-            return False
-        return can_start_job(cls, context)
+        bones = obj is not None and _selected_bones(obj)
+        return is_met(cls, bones, "Select bones of the rig in Pose Mode") and can_start_job(cls, context)
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         obj = active_simulated(context)
         rig, names = rig_of(obj), _selected_bones(obj)
         collections = rig.data.collections
@@ -252,7 +235,6 @@ class DAMPSIM_OT_use_selected_bones(Operator):
         for bone in names:
             chain.assign(rig.data.bones[bone])
         obj.dampsim.chain_collection = chain.name
-        return {"FINISHED"}
 
 
 def _selected_bones(obj: bpy.types.Object) -> list[str]:
@@ -269,9 +251,7 @@ class DAMPSIM_OT_maps(ChosenObjectsOperator, Operator):
     """Add attributes for materials to the selected objects: stretch, compression, contact with colliders, and velocity.
     They render without files. Press again after colliders have changed"""
 
-    bl_idname = "dampsim.maps"
     bl_label = "Add Maps"
-    bl_options = {"REGISTER", "UNDO"}
 
     contact_range: FloatProperty(
         name="Contact Range", min=0.0,
@@ -284,12 +264,11 @@ class DAMPSIM_OT_maps(ChosenObjectsOperator, Operator):
     def description(cls, context: Context, properties: Any) -> str:
         return translate(_REMOVE_TIP) if properties.remove else " ".join(translate(str(cls.__doc__)).split())
 
-    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+    def apply(self, context: Context, obj: bpy.types.Object) -> None:
         if self.remove:
             detach_maps(obj)
         else:
             update_maps(context.view_layer, obj, self.contact_range)
-        return ""
 
 
 def draw_maps(layout: UILayout, context: Context, obj: bpy.types.Object) -> None:

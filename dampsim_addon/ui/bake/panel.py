@@ -21,7 +21,7 @@ from ...targets.bones import INFLUENCE_REMARK, Bones
 from ...targets.existing_bones import ExistingBones, chosen_bones
 from ...targets.influence import has_influence
 from ...translations import translate
-from ..common.layout import ChildPanel, draw_property, draw_wrapped
+from ..common.layout import ChildPanel, draw_property, draw_wrapped, enabled_column
 from ..export.checks import EXPORT_CHECKS
 from ..export.operators import DAMPSIM_OT_export
 from ..objects.operators import DAMPSIM_OT_clear
@@ -48,22 +48,20 @@ _ROWS: dict[str, tuple[tuple[str, str], ...]] = {
 
 class DAMPSIM_PT_bake(ChildPanel, Panel):
     bl_label = "Bake"
-    bl_idname = "DAMPSIM_PT_bake"
+    bl_options = set[str]()
 
     def draw(self, context: Context) -> None:
         layout = self.layout
         obj, scene = active_simulated(context), context.scene
         group = obj.dampsim
         target = find_target(group.target) or TARGETS[0]()
-        column = layout.column()
-        column.enabled = not is_job_running(context)
+        column = enabled_column(layout, context)
         draw_property(column, group, "target", "Bake To", context)
         if not target.exact:
             draw_property(column, group, "bound_by", "Error Unit", context)
             percent = "bone_bound_percent" if group.bakes_to_bones else "bound_percent"
-            draw_property(
-                column, group, percent if group.bound_by == "PERCENT" else "bound_length", "Max Error", context
-            )
+            bound = percent if group.bound_by == "PERCENT" else "bound_length"
+            draw_property(column, group, bound, "Max Error", context)
             for name, label in _ROWS.get(target.name, (("max_keys", "Max Keys"),)):
                 draw_property(column, group, name, label, context)
             if target.name == ExistingBones.name:
@@ -115,9 +113,8 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
             draw_retiming(layout, context, obj)
             if baked_target is not None and baked_target.can_export_to_gltf:
                 draw_issues(layout, context, EXPORT_CHECKS)
-            layout.operator(
-                DAMPSIM_OT_export.bl_idname, text=translate(DAMPSIM_OT_export.bl_label) + "…", icon="EXPORT"
-            )
+            text = translate(DAMPSIM_OT_export.bl_label) + "…"
+            layout.operator(DAMPSIM_OT_export.bl_idname, text=text, icon="EXPORT")
             draw_wrapped(layout, f"Error after export: {group.exported}" if group.exported else "", "BLANK1", context)
         draw_maps(layout, context, obj)
 

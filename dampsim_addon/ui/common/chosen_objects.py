@@ -1,8 +1,9 @@
-"""Base classes of operators on all selected simulated objects, with their labels, and of jobs on the active one."""
+"""Base classes of operators: single edits, edits of all selected simulated objects, and jobs on the active one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import bpy
 from bpy.types import Context
@@ -22,29 +23,83 @@ def count_label(label: str, objects: Sequence[bpy.types.Object]) -> str:
     return f"{label} ({len(objects)} objects)" if len(objects) > 1 else label
 
 
-class ChosenObjectsOperator:
+def is_met(cls: Any, condition: object, message: str) -> bool:
+    """Return whether a condition of an operator class is met; otherwise set its poll message."""
+    if not condition:
+        cls.poll_message_set(translate, message)
+    return bool(condition)
+
+
+def is_paintable(obj: bpy.types.Object) -> bool:
+    """Return whether vertex groups and attributes of a mesh can be written."""
+    return obj.mode in ("OBJECT", "EDIT") and bool(obj.data.is_editable)
+
+
+def can_paint(cls: Any, *objects: bpy.types.Object) -> bool:
+    """Return whether one of some meshes is paintable; otherwise set the poll message of an operator class."""
+    message = "Switch to Object or Edit Mode, and make the mesh local"
+    return is_met(cls, any(map(is_paintable, objects)), message)
+
+
+def select_only(context: Context, obj: bpy.types.Object) -> None:
+    """Make an object of the view layer the active and only selected one."""
+    for other in context.selected_objects:
+        other.select_set(False)
+    obj.select_set(True)
+    context.view_layer.objects.active = obj
+
+
+class NamedOperator:
+    """Mixin of operators whose identifier is that of their class, such as dampsim.add of DAMPSIM_OT_add."""
+
+    bl_idname: ClassVar[str]
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls.bl_idname = f"dampsim.{cls.__name__.removeprefix('DAMPSIM_OT_')}"
+
+
+class EditOperator(NamedOperator):
+    """Mixin of operators that change the file in one step, see edit()."""
+
+    bl_options: ClassVar = {"REGISTER", "UNDO"}
+
+    def edit(self, context: Context) -> None:
+        """Change the file. Raises DampSimError, whose text is reported."""
+        raise NotImplementedError
+
+    def execute(self, context: Context) -> set[str]:
+        try:
+            self.edit(context)
+        except DampSimError as error:
+            report(self, {"ERROR"}, str(error))  # type: ignore[arg-type]
+            return {"CANCELLED"}
+        return {"FINISHED"}
+
+
+class ChosenObjectsOperator(NamedOperator):
     """Mixin of operators that apply to the active and all other selected simulated objects, see apply().
 
     An object that an operator cannot be applied to does not stop the others.
     """
 
+    bl_options: ClassVar = {"REGISTER", "UNDO"}
+
     @classmethod
     def poll(cls, context: Context) -> bool:
-        if not chosen_simulated(context):
-            cls.poll_message_set(translate, "Select an object that DampSim simulates")  # type: ignore[attr-defined]
-            return False
-        return can_start_job(cls, context)
+        message = "Select an object that DampSim simulates"
+        return is_met(cls, chosen_simulated(context), message) and can_start_job(cls, context)
 
     def objects(self, context: Context) -> list[bpy.types.Object]:
         """Return the objects that the operator applies to."""
         return chosen_simulated(context)
 
-    def apply(self, context: Context, obj: bpy.types.Object) -> str:
-        """Apply the operator to an object. Return a note for the status bar, or ''. Raises DampSimError."""
+    def apply(self, context: Context, obj: bpy.types.Object) -> str | None:
+        """Apply the operator to an object. Return a note for the status bar, or None. Raises DampSimError."""
         raise NotImplementedError
 
     def execute(self, context: Context) -> set[str]:
-        objects_by_note: dict[str, list[bpy.types.Object]] = {}
+        objects_by_note: dict[str | None, list[bpy.types.Object]] = {}
         problems = []
         for obj in self.objects(context):
             try:
@@ -62,15 +117,15 @@ class ChosenObjectsOperator:
         return {"FINISHED"} if objects_by_note else {"CANCELLED"}
 
 
-class ActiveObjectJob(ModalJob):
+class ActiveObjectJob(NamedOperator, ModalJob):
     """Mixin for modal operators on the active simulated object."""
+
+    bl_options: ClassVar = {"UNDO"}
 
     def subject(self, context: Context) -> str:
         return str(active_simulated(context).name)
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        if active_simulated(context) is None:
-            cls.poll_message_set(translate, "Select an object that DampSim simulates")
-            return False
-        return can_start_job(cls, context)
+        message = "Select an object that DampSim simulates"
+        return is_met(cls, active_simulated(context), message) and can_start_job(cls, context)

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import blf
 import bpy
@@ -21,6 +21,7 @@ from .manual import draw_help
 
 
 class SidebarPanel:
+    bl_idname: ClassVar[str]
     bl_space_type = "VIEW_3D"
     bl_region_type = "UI"
     bl_category = "DampSim"
@@ -30,12 +31,13 @@ class SidebarPanel:
         draw_help(self.layout, type(self).__name__)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """Wrap draw and poll of each panel.
+        """Name each panel like its class, and wrap its draw and poll.
 
         While a panel is drawn, the last scan of simulated objects is reused. Settings that only a newer version knows
         are reported in the panel instead of raising an error.
         """
         super().__init_subclass__(**keywords)
+        cls.bl_idname = cls.__name__
         draw = vars(cls).get("draw")
         if draw is not None:
             # Blender checks the number of draw's arguments.
@@ -70,10 +72,25 @@ def _draw_unknown_choices(layout: UILayout, context: Context, message: str) -> N
 
 class ChildPanel(SidebarPanel):
     bl_parent_id = "DAMPSIM_PT_main"
+    bl_options: ClassVar = {"DEFAULT_CLOSED"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         return active_simulated(context) is not None
+
+
+class ItemList:
+    """Mixin of lists that draw each of their items in one row."""
+
+    def draw_item(
+        self, context: Context, layout: UILayout, data: Any, item: Any, icon: int, active: Any, name: str, index: int
+    ) -> None:
+        """Draw an item, with the arguments of Blender."""
+        self.draw_row(context, layout, item, index)
+
+    def draw_row(self, context: Context, layout: UILayout, item: Any, index: int) -> None:
+        """Draw an item, whose index is that in its collection."""
+        raise NotImplementedError
 
 
 # Pixels at scale 1: Blender's interface unit; a panel's margins with the icon before a text; the mean width of a
@@ -81,6 +98,13 @@ class ChildPanel(SidebarPanel):
 UNIT_X, _TEXT_MARGIN, _LETTER_WIDTH = 20.0, 78.0, 6.6
 # Interface units that a box's margins take from the width of a text.
 BOX_MARGIN = 1.0
+
+
+def enabled_column(layout: UILayout, context: Context, align: bool = False) -> UILayout:
+    """Add a column that is disabled while a job runs, and return it."""
+    column = layout.column(align=align)
+    column.enabled = not is_job_running(context)
+    return column
 
 
 def labelled_column(column: UILayout, context: Context) -> UILayout:
@@ -164,39 +188,41 @@ _LABEL_FRACTION, _PROPERTY_MARGIN, _LABEL_PADDING, _UNIT_WIDTH, _DECORATOR_WIDTH
 
 
 def draw_property(
-    layout: UILayout, group: Any, name: str, text: str, context: Context, unit: str = "", **options: Any
+    layout: UILayout,
+    group: Any,
+    name: str,
+    text: str,
+    context: Context,
+    unit: str = "",
+    search: tuple[Any, str] | None = None,
 ) -> None:
-    """Draw a property with its unit and label. The label is above the value where it would be cut off beside it."""
+    """Draw a property with its unit and label. The label is above the value where it would be cut off beside it.
+
+    search: data and the name of its collection, of which the property names an item.
+    """
     scale = context.preferences.system.ui_scale
     points = scale * context.preferences.ui_styles[0].widget.points
     width = context.region.width - scale * _PROPERTY_MARGIN
     row = layout.row(align=True)
     row.use_property_split = row.use_property_decorate = False
     text = translate(text)
-    toggle = isinstance(getattr(group, name, None), bool)
-    if toggle:
+    if isinstance(getattr(group, name, None), bool):
         row.prop(group, name, text=text, translate=False)
-    elif _text_width(text, points) > _LABEL_FRACTION * width - scale * _LABEL_PADDING:
+        return
+    if _text_width(text, points) > _LABEL_FRACTION * width - scale * _LABEL_PADDING:
         column = row.column(align=True)
         column.label(text=text)
         row = column.row(align=True)
-        _draw_value(row, group, name, unit, **options)
     else:
         halves = row.split(factor=_LABEL_FRACTION)
         left = halves.row()
         left.alignment = "RIGHT"
         left.label(text=text)
         row = halves.row(align=True)
-        _draw_value(row, group, name, unit, **options)
-
-
-def _draw_value(
-    row: UILayout, group: Any, name: str, unit: str, search: tuple[Any, str] | None = None, **options: Any
-) -> None:
     if search is not None:
         row.prop_search(group, name, *search, text="")
     else:
-        row.prop(group, name, text="", **options)
+        row.prop(group, name, text="")
     _draw_unit(row, unit)
 
 

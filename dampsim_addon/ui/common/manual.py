@@ -18,6 +18,7 @@ from bpy.types import Context, Event, Operator, UILayout
 
 from ....core import COLLIDER_PARAMETERS, PARAMETERS
 from ...translations import report, translate
+from .chosen_objects import NamedOperator
 
 # Address of the published site, with a slash at its end. While it is empty, the pages in the zip are opened.
 ADDRESS = ""
@@ -62,12 +63,7 @@ PAGES = {
         "types.dampsim_pg_object.pin_group",
         "types.dampsim_pg_object.let_fall",
     ),
-    "how-to/pin-with-bones": (
-        "ops.dampsim.pin_bones",
-        "ops.dampsim.pin_apply",
-        "ops.dampsim.pin_cancel",
-        "ops.dampsim.free_bones",
-    ),
+    "how-to/pin-with-bones": ("ops.dampsim.pin_*", "ops.dampsim.free_bones"),
     "how-to/simulate-together#make-a-group": (
         "ops.dampsim.together",
         "ops.dampsim.alone",
@@ -159,11 +155,7 @@ PAGES = {
         "types.dampsim_pg_object.friction_group",
         "types.dampsim_pg_object.front_group",
     ),
-    "how-to/collide-with-a-character": (
-        "ops.dampsim.collider",
-        "ops.dampsim.no_collider",
-        "types.dampsim_pg_object.collider_collection",
-    ),
+    "how-to/collide-with-a-character": ("ops.dampsim.*collider", "types.dampsim_pg_object.collider_collection"),
     "how-to/compare-settings#measure-the-settle-time": (
         "types.dampsim_pt_curve",
         "ops.dampsim.calibrate",
@@ -245,10 +237,9 @@ def panel_page(panel: str) -> str:
     return next((end for name, end in manual_map()[1] if fnmatchcase(f"bpy.types.{panel.lower()}", name)), "")
 
 
-class DAMPSIM_OT_help(Operator):
+class DAMPSIM_OT_help(NamedOperator, Operator):
     """Open the page of this panel in the manual"""
 
-    bl_idname = "dampsim.help"
     bl_label = "Help"
     bl_options = {"INTERNAL"}
 

@@ -58,10 +58,8 @@ class Ghost:
 def ghosts_at_frame(results: Ghosts, frame: int, axes: Array) -> list[Ghost]:
     """Return the ghosts at a frame. axes: (3, 3), the screen axes in world space, as columns."""
     frame_index = int(np.clip(frame - results.first_frame, 0, len(results.surfaces[0]) - 1))
-    first_surface, direction = (
-        results.surfaces[0][0].astype(float),
-        axes[:, 0] if results.direction is None else results.direction,
-    )
+    first_surface = results.surfaces[0][0].astype(float)
+    direction = axes[:, 0] if results.direction is None else results.direction
     spacing = (_SPACING if results.direction is None else _LANE_SPACING) * max(
         float(np.ptp(first_surface @ direction)), _MIN_WIDTH_RATIO * float(np.ptp(first_surface, axis=0).max())
     )

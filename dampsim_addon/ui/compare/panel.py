@@ -14,8 +14,6 @@ from .operators import DAMPSIM_OT_compare, DAMPSIM_OT_ghost_add, DAMPSIM_OT_ghos
 
 class DAMPSIM_PT_compare(ChildPanel, Panel):
     bl_label = "Compare"
-    bl_idname = "DAMPSIM_PT_compare"
-    bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context: Context) -> None:
         layout, obj = self.layout, active_simulated(context)
@@ -27,12 +25,8 @@ class DAMPSIM_PT_compare(ChildPanel, Panel):
             row.operator(DAMPSIM_OT_ghost_pick.bl_idname, icon="CHECKMARK").number = number
             row.operator(DAMPSIM_OT_ghost_remove.bl_idname, text="", icon="X").number = number
             grid = box.grid_flow(columns=2, align=True, row_major=True)
-            for name in (
-                "settle",
-                "bounce",
-                "follow_through",
-                "sag" if variant.stiffness_by == StiffnessBy.SAG else "stiffness",
-            ):
+            stiffness = "sag" if variant.stiffness_by == StiffnessBy.SAG else "stiffness"
+            for name in ("settle", "bounce", "follow_through", stiffness):
                 grid.prop(variant, name)
         row = layout.row(align=True)
         row.operator(DAMPSIM_OT_ghost_add.bl_idname, icon="ADD")

@@ -8,7 +8,7 @@ import bpy
 import numpy as np
 from bpy.types import Context, Operator
 
-from ....core import Array, DampSimError
+from ....core import Array
 from ....core.base.wording import format_number, plural
 from ...blender.animation import object_with_unkeyed_change
 from ...blender.sampler import GroupSampler
@@ -25,7 +25,8 @@ from ...model.objects import (
 from ...model.registry import reuse_last_scan
 from ...scene_reader.scene_builder import check_object
 from ...status.overlaps import find_overlaps, overlap_message
-from ...translations import report, translate
+from ...translations import report
+from ..common.chosen_objects import EditOperator, NamedOperator, is_met
 
 
 def report_with_overlaps(
@@ -60,8 +61,8 @@ _DEFAULT_CONTACT_DISTANCE = 0.005
 
 def existing_floor(scene: bpy.types.Scene) -> bpy.types.Object | None:
     """Return an infinite-plane collider of the scene, if there is one."""
-    found = [obj for obj in all_colliders() if obj.dampsim_collider.plane and scene.objects.get(obj.name) == obj]
-    return found[0] if found else None
+    planes = (obj for obj in all_colliders() if obj.dampsim_collider.plane)
+    return next((obj for obj in planes if scene.objects.get(obj.name) == obj), None)
 
 
 def floor_placement(
@@ -118,17 +119,15 @@ def _collider_collections(objects: Sequence[bpy.types.Object]) -> list[bpy.types
 
 
 def _include_collider(collider: bpy.types.Object, objects: Sequence[bpy.types.Object]) -> None:
-    """Add a collider to the collider collections of objects, and enable their collisions with colliders."""
+    """Add a collider to the collider collections of objects, and enable their collisions with colliders.
+
+    Mark unpinned objects as unpinned on purpose, because they now have a collider to land on.
+    """
     for collection in _collider_collections(objects):
         if collection.all_objects.get(collider.name) != collider:
             collection.objects.link(collider)
     for obj in objects:
         obj.dampsim.collide = True
-
-
-def _mark_unpinned_on_purpose(objects: Sequence[bpy.types.Object]) -> None:
-    """Mark unpinned objects as unpinned on purpose, because they now have a collider to land on."""
-    for obj in objects:
         obj.dampsim.let_fall = obj.dampsim.let_fall or _is_unheld(obj)
 
 
@@ -136,46 +135,31 @@ def _is_unheld(obj: bpy.types.Object) -> bool:
     return not obj.dampsim.pin_group and not is_linked(obj)
 
 
-class DAMPSIM_OT_floor(Operator):
+class DAMPSIM_OT_floor(EditOperator, Operator):
     """Add an infinite floor under the selected objects: at the lowest point of pinned objects, and on the grid or one
     object height lower for falling ones"""
 
-    bl_idname = "dampsim.floor"
     bl_label = "Add Floor"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        if is_job_running(context):
-            return False
-        if active_simulated(context) is None or context.mode != "OBJECT":
-            cls.poll_message_set(translate, "Select a simulated object in Object Mode")
-            return False
-        return True
+        can_add = active_simulated(context) is not None and context.mode == "OBJECT"
+        return not is_job_running(context) and is_met(cls, can_add, "Select a simulated object in Object Mode")
 
-    def execute(self, context: Context) -> set[str]:
-        obj = active_simulated(context)
-        assert obj is not None
-        objects = list(dict.fromkeys([obj, *selected_simulated(context)]))
-        floor = existing_floor(context.scene)
-        if floor is not None:
-            _include_collider(floor, objects)
-            _mark_unpinned_on_purpose(objects)
-            text = f"{floor.name}: the scene already has this floor. Move it to where you need it"
-            report_with_overlaps(self, context, text, objects)
-            return {"FINISHED"}
-        try:
+    def edit(self, context: Context) -> None:
+        objects = list(dict.fromkeys([active_simulated(context), *selected_simulated(context)]))
+        known_floor = existing_floor(context.scene)
+        if known_floor is None:
             for one in objects:
                 check_object(one, context.view_layer)
             position = floor_placement(context.scene, context.view_layer, {one: _is_unheld(one) for one in objects})
-        except DampSimError as error:
-            report(self, {"ERROR"}, str(error))
-            return {"CANCELLED"}
-        floor = create_floor(context.collection, position, _collider_collections(objects))
+        floor = known_floor or create_floor(context.collection, position, _collider_collections(objects))
         _include_collider(floor, objects)
-        _mark_unpinned_on_purpose(objects)
-        report(self, {"INFO"}, f"{floor.name}: added at height {format_number(position[2])}")
-        return {"FINISHED"}
+        if known_floor is None:
+            report(self, {"INFO"}, f"{floor.name}: added at height {format_number(position[2])}")
+        else:
+            text = f"{floor.name}: the scene already has this floor. Move it to where you need it"
+            report_with_overlaps(self, context, text, objects)
 
 
 def can_be_collider(obj: bpy.types.Object, active: bpy.types.Object | None) -> bool:
@@ -187,10 +171,9 @@ def can_be_collider(obj: bpy.types.Object, active: bpy.types.Object | None) -> b
     return bool(obj.dampsim.baked) and obj not in group_of(active).members
 
 
-class DAMPSIM_OT_collider(Operator):
+class DAMPSIM_OT_collider(NamedOperator, Operator):
     """Make the other selected meshes colliders. Colliders follow their animation"""
 
-    bl_idname = "dampsim.collider"
     bl_label = "Make Collider"
     bl_options = {"REGISTER", "UNDO"}
 
@@ -198,14 +181,10 @@ class DAMPSIM_OT_collider(Operator):
     def poll(cls, context: Context) -> bool:
         if is_job_running(context):
             return False
+        message = "Select a mesh that is not a collider. If it is simulated, bake it separately first"
         with reuse_last_scan():
             active = active_simulated(context)
-            if not any(can_be_collider(obj, active) for obj in context.selected_objects):
-                cls.poll_message_set(
-                    translate, "Select a mesh that is not a collider. If it is simulated, bake it separately first"
-                )
-                return False
-        return True
+            return is_met(cls, any(can_be_collider(obj, active) for obj in context.selected_objects), message)
 
     def execute(self, context: Context) -> set[str]:
         active = active_simulated(context)
@@ -215,43 +194,30 @@ class DAMPSIM_OT_collider(Operator):
             add_collider(obj)
             if active is not None:
                 _include_collider(obj, [active])
-                _mark_unpinned_on_purpose([active])
         added = f"{plural(len(new_colliders), 'Collider')} added: {format_names(new_colliders)}"
         objects = visible_simulated(context) if active is None else [active]
         report_with_overlaps(self, context, added, objects)
         return {"FINISHED"}
 
 
-class DAMPSIM_OT_no_collider(Operator):
+class DAMPSIM_OT_no_collider(EditOperator, Operator):
     """Stop the selected objects from acting as colliders. The objects themselves are kept"""
 
-    bl_idname = "dampsim.no_collider"
     bl_label = "Remove Collider"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        if is_job_running(context):
-            return False
-        if not any(obj.type == "MESH" and obj.dampsim_collider.is_collider for obj in context.selected_objects):
-            cls.poll_message_set(
-                translate, "Select a collider. To remove Blender's own Collision, use the Physics properties"
-            )
-            return False
-        return True
+        any_own = any(obj.type == "MESH" and obj.dampsim_collider.is_collider for obj in context.selected_objects)
+        message = "Select a collider. To remove Blender's own Collision, use the Physics properties"
+        return not is_job_running(context) and is_met(cls, any_own, message)
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         colliders = [obj for obj in context.selected_objects if is_collider(obj) and obj.dampsim_collider.is_collider]
         for obj in colliders:
             obj.dampsim_collider.is_collider = False
         still_colliders = [obj for obj in colliders if has_collision(obj)]
         if still_colliders:
-            report(
-                self,
-                {"WARNING"},
-                f"{format_names(still_colliders)}: still a collider. "
-                "Remove Blender's own Collision in the Physics properties",
-            )
+            text = f"{format_names(still_colliders)}: still a collider"
+            report(self, {"WARNING"}, f"{text}. Remove Blender's own Collision in the Physics properties")
         else:
             report(self, {"INFO"}, f"Colliders removed: {format_names(colliders)}")
-        return {"FINISHED"}

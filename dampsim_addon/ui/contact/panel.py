@@ -9,9 +9,9 @@ from ....core import COLLIDER_PARAMETERS, FrontDirection, kind_by_name
 from ...blender.collider_reader import topology_changing_modifier
 from ...blender.modifiers import can_change_topology
 from ...model.colliders import candidate_colliders, has_collision, is_collider
-from ...model.objects import active_simulated, is_job_running, is_simulated, simulated_in_scene
+from ...model.objects import active_simulated, is_simulated, simulated_in_scene
 from ...model.registry import reuse_last_scan
-from ..common.layout import ChildPanel, SidebarPanel, draw_parameters, draw_property, draw_wrapped
+from ..common.layout import ChildPanel, SidebarPanel, draw_parameters, draw_property, draw_wrapped, enabled_column
 from .operators import DAMPSIM_OT_collider, DAMPSIM_OT_floor, DAMPSIM_OT_no_collider
 
 # Colliders listed by name; further ones are only counted.
@@ -20,8 +20,6 @@ _MAX_LISTED = 8
 
 class DAMPSIM_PT_contact(ChildPanel, Panel):
     bl_label = "Contact"
-    bl_idname = "DAMPSIM_PT_contact"
-    bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context: Context) -> None:
         layout, obj = self.layout, active_simulated(context)
@@ -30,8 +28,7 @@ class DAMPSIM_PT_contact(ChildPanel, Panel):
         column.operator(DAMPSIM_OT_floor.bl_idname, icon="MESH_PLANE")
         column.operator(DAMPSIM_OT_collider.bl_idname, icon="MOD_PHYSICS")
         _draw_colliders(layout, obj, context)
-        column = layout.column()
-        column.enabled = not is_job_running(context)
+        column = enabled_column(layout, context)
         draw_parameters(column, group, context, "contact", excluded=("depth", "move_out"))
         if group.kind == "CLOTH" and not group.touch_self:
             draw_wrapped(column, "Folds pass through each other: Self-Collision is off", "INFO", context)
@@ -59,13 +56,8 @@ def _draw_colliders(layout: UILayout, obj: bpy.types.Object, context: Context) -
             draw_wrapped(column, f"Ignores {other.name}: it {lack.value}", "ERROR", context)
             continue
         modifier_name = "" if other.dampsim_collider.plane else topology_changing_modifier(other, certain_only=True)
-        note = (
-            f": {modifier_name} changes its topology"
-            if modifier_name
-            else ", on both sides"
-            if _is_open_surface(other)
-            else ""
-        )
+        sides = ", on both sides" if _is_open_surface(other) else ""
+        note = f": {modifier_name} changes its topology" if modifier_name else sides
         draw_wrapped(column, f"Collides with {other.name}{note}", "ERROR" if modifier_name else "MOD_PHYSICS", context)
     if len(colliders) > _MAX_LISTED:
         draw_wrapped(column, f"… and {len(colliders) - _MAX_LISTED} more", "BLANK1", context)
@@ -83,7 +75,6 @@ def _is_open_surface(other: bpy.types.Object) -> bool:
 
 class DAMPSIM_PT_collider(SidebarPanel, Panel):
     bl_label = "Collider"
-    bl_idname = "DAMPSIM_PT_collider"
     bl_parent_id = "DAMPSIM_PT_main"
 
     @classmethod
@@ -101,8 +92,7 @@ class DAMPSIM_PT_collider(SidebarPanel, Panel):
         if not is_collider(obj):
             layout.operator(DAMPSIM_OT_collider.bl_idname, icon="MOD_PHYSICS")
             return
-        group, column = obj.dampsim_collider, layout.column()
-        column.enabled = not is_job_running(context)
+        group, column = obj.dampsim_collider, enabled_column(layout, context)
         draw_property(column, group, "plane", "Infinite Plane", context)
         for parameter in COLLIDER_PARAMETERS.values():
             draw_property(column, group, parameter.name, parameter.label, context, parameter.unit)
@@ -113,15 +103,10 @@ class DAMPSIM_PT_collider(SidebarPanel, Panel):
                     text = f"Vertex group '{group.roughness_group}' is missing. Choose another, or none"
                     draw_wrapped(column, text, "ERROR", context)
         if _is_open_surface(obj):
-            draw_wrapped(
-                column, "Its surface is open: objects collide with whichever side they come from", "INFO", context
-            )
+            text = "Its surface is open: objects collide with whichever side they come from"
+            draw_wrapped(column, text, "INFO", context)
         if has_collision(obj):
-            draw_wrapped(
-                column,
-                "It is a collider because Blender's own Collision is on, in the Physics properties",
-                "INFO",
-                context,
-            )
+            text = "It is a collider because Blender's own Collision is on, in the Physics properties"
+            draw_wrapped(column, text, "INFO", context)
         if group.is_collider:
             layout.operator(DAMPSIM_OT_no_collider.bl_idname, icon="X")

@@ -17,13 +17,13 @@ from ...model.registry import reuse_last_scan
 from ...translations import report, translate
 from ...work.modal import ModalJob
 from ...work.steps import Step
+from ..common.chosen_objects import NamedOperator, is_met
 from ..common.layout import draw_wrapped
 
 
-class DAMPSIM_OT_export(ModalJob, Operator):
+class DAMPSIM_OT_export(NamedOperator, ModalJob, Operator):
     """Export the selected baked objects to glTF, FBX, Alembic, USD or textures, then check the written files"""
 
-    bl_idname = "dampsim.export"
     bl_label = "Export and Check"
     bl_options = {"UNDO"}
     ended_by_esc = "stops"
@@ -71,11 +71,8 @@ class DAMPSIM_OT_export(ModalJob, Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         with reuse_last_scan():
-            baked = any(obj.dampsim.baked for obj in selected_simulated(context))
-        if not baked:
-            cls.poll_message_set(translate, "Select a baked object")
-            return False
-        return can_start_job(cls, context)
+            any_baked = any(obj.dampsim.baked for obj in selected_simulated(context))
+        return is_met(cls, any_baked, "Select a baked object") and can_start_job(cls, context)
 
     def subject(self, context: Context) -> str:
         return ", ".join(obj.name for obj in self._baked_objects(context))

@@ -11,11 +11,7 @@ from ....core.measure.element_states import fibre_state
 from ..common import drawing
 from ..common.overlay_option import BodyView, OverlayOption
 
-_STRETCHED_COLOR, _REST_COLOR, _CONTRACTED_COLOR = (
-    np.array([0.3, 0.6, 1.0]),
-    np.array([1.0, 0.9, 0.75]),
-    np.array([1.0, 0.15, 0.1]),
-)
+_STRETCHED_COLOR, _REST_COLOR, _CONTRACTED_COLOR = np.array([[0.3, 0.6, 1.0], [1.0, 0.9, 0.75], [1.0, 0.15, 0.1]])
 # Relative change of length, in both directions, at which the colour is saturated.
 _SATURATED_STRAIN = 0.4
 

@@ -9,12 +9,12 @@ from bpy.types import Context, Operator, Panel
 from ....core import PARAMETERS, FibreDirection, PinError
 from ...blender.animation import animated_paths
 from ...blender.vertex_groups import write_own_weights
-from ...model.objects import active_simulated, chosen_simulated, is_job_running
-from ...translations import translate
-from ..common.chosen_objects import ChosenObjectsOperator
+from ...model.objects import active_simulated, chosen_simulated
+from ..common.chosen_objects import ChosenObjectsOperator, can_paint
 from ..common.issue import Issue
-from ..common.layout import ChildPanel, draw_property, draw_slider, draw_wrapped, parameter_sections
+from ..common.layout import ChildPanel, draw_property, draw_slider, draw_wrapped, enabled_column, parameter_sections
 from ..common.overlay_option import body_view
+from ..pins.operators import selected_vertices
 from .overlay import fibre_overlay
 
 # Name of the vertex group that the operator creates.
@@ -28,8 +28,6 @@ def supports_fibres(obj: bpy.types.Object | None) -> bool:
 
 class DAMPSIM_PT_fibres(ChildPanel, Panel):
     bl_label = "Fibres"
-    bl_idname = "DAMPSIM_PT_fibres"
-    bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -38,8 +36,7 @@ class DAMPSIM_PT_fibres(ChildPanel, Panel):
     def draw(self, context: Context) -> None:
         layout, obj = self.layout, active_simulated(context)
         group, search = obj.dampsim, (obj, "vertex_groups")
-        column = layout.column()
-        column.enabled = not is_job_running(context)
+        column = enabled_column(layout, context)
         draw_property(column, group, "fibre_group", "Fibre Group", context, search=search)
         column.operator(DAMPSIM_OT_fibres.bl_idname, icon="GROUP_VERTEX")
         fibre_column = column.column(align=True)
@@ -70,38 +67,24 @@ class DAMPSIM_OT_fibres(ChosenObjectsOperator, Operator):
     """Add fibres that can contract to the vertices selected in Edit Mode, or to the whole object in Object Mode. These
     vertices get weight 1 in the fibre group, and all others 0"""
 
-    bl_idname = "dampsim.fibres"
     bl_label = "Fibres from Selection"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
-        if not supports_fibres(obj) or not super().poll(context):
-            return False
-        if obj.mode not in ("OBJECT", "EDIT") or not obj.data.is_editable:
-            cls.poll_message_set(translate, "Switch to Object or Edit Mode, and make the mesh local")
-            return False
-        return True
+        return supports_fibres(obj) and super().poll(context) and can_paint(cls, obj)
 
     def objects(self, context: Context) -> list[bpy.types.Object]:
         return [obj for obj in chosen_simulated(context) if supports_fibres(obj) and obj.data.is_editable]
 
     def apply(self, context: Context, obj: bpy.types.Object) -> str:
-        obj.update_from_editmode()
-        selected = np.ones(len(obj.data.vertices), dtype=np.bool_)
-        if obj.mode == "EDIT":
-            selected = np.array([vertex.select for vertex in obj.data.vertices], dtype=np.bool_)
+        is_edited = obj.mode == "EDIT"
+        selected = selected_vertices(obj) if is_edited else np.ones(len(obj.data.vertices), dtype=np.bool_)
         if not selected.any():
             raise PinError(f"{obj.name}: no vertex is selected. Select the vertices of the muscle.")
         group = obj.dampsim
         group.fibre_group = write_own_weights(obj, group.fibre_group, FIBRE_GROUP_NAME, selected.astype(float)).name
         return f"vertices in fibre group '{group.fibre_group}': {selected.sum()}"
-
-
-def use_longest_axis(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    """Align the fibres with the longest axis of their group."""
-    obj.dampsim.fibres_along = FibreDirection.LENGTH
 
 
 def contraction_without_fibres(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:

@@ -10,7 +10,7 @@ from bpy.props import FloatProperty
 from bpy.types import Context, Operator
 from mathutils import Vector
 
-from ....core import Array, DampSimError
+from ....core import Array
 from ....core.base.wording import format_small
 from ...model.groups import group_of
 from ...model.links import add_link_points, anchor_name, find_or_add_link, link_points
@@ -23,7 +23,8 @@ from ...scene_reader.rest_shapes import (
     read_rest_shape,
 )
 from ...scene_reader.scene_builder import check_object
-from ...translations import report, translate
+from ...translations import report
+from ..common.chosen_objects import EditOperator, NamedOperator, is_met
 from ..objects.group_operators import simulate_together
 
 # The 3D cursor is used if its distance to both objects is below this fraction of the smaller object's size.
@@ -49,44 +50,33 @@ def _join_and_report(operator: Operator, objects: list[bpy.types.Object], messag
     report(operator, {"INFO"}, message)
 
 
-class DAMPSIM_OT_link(Operator):
+class DAMPSIM_OT_link(EditOperator, Operator):
     """Link the active object to each other selected object, or to the active bone of an armature, at one point: at the
     3D cursor if it is close to both objects (within 10% of the smaller one's size), otherwise where they are closest.
     Linked objects are then simulated together"""
 
-    bl_idname = "dampsim.link"
     bl_label = "Link Selected"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
         if obj is None or is_job_running(context):
             return False
-        if not any(other != obj for other in context.selected_objects):
-            cls.poll_message_set(translate, "Also select the objects to link to")
-            return False
-        return True
+        return is_met(cls, any(one != obj for one in context.selected_objects), "Also select the objects to link to")
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         obj = active_simulated(context)
-        assert obj is not None
         others, linked = [other for other in context.selected_objects if other != obj], []
-        try:
-            shape = _checked_rest_shape(context, obj)
-            for other in others:
-                target_shape = _checked_rest_shape(context, other)
-                position = _shared_link_point(shape, target_shape, context.scene.cursor.location)
-                link = obj.dampsim.links.add()
-                link.other, link.bone = other, target_shape.bone
-                add_link_points(link, other, shape.matrix, target_shape.matrix, position[None])
-                linked.append(anchor_name(other, target_shape.bone))
-        except DampSimError as error:
-            report(self, {"ERROR"}, str(error))
-            return {"CANCELLED"}
+        shape = _checked_rest_shape(context, obj)
+        for other in others:
+            target_shape = _checked_rest_shape(context, other)
+            position = _shared_link_point(shape, target_shape, context.scene.cursor.location)
+            link = obj.dampsim.links.add()
+            link.other, link.bone = other, target_shape.bone
+            add_link_points(link, other, shape.matrix, target_shape.matrix, position[None])
+            linked.append(anchor_name(other, target_shape.bone))
         obj.dampsim.active_link = len(obj.dampsim.links) - 1
         _join_and_report(self, [obj, *others], f"{obj.name}: linked to {', '.join(linked)}")
-        return {"FINISHED"}
 
 
 def _shared_link_point(shape: RestShape, other: RestShape, cursor: Vector) -> Array:
@@ -101,11 +91,10 @@ def _shared_link_point(shape: RestShape, other: RestShape, cursor: Vector) -> Ar
     return shape.nearest(Vector(other.vertices[0].tolist()))[0]
 
 
-class DAMPSIM_OT_weld(Operator):
+class DAMPSIM_OT_weld(NamedOperator, Operator):
     """Link the selected objects wherever they are close: at each vertex within the distance of the other object's
     surface. Linked objects are then simulated together"""
 
-    bl_idname = "dampsim.weld"
     bl_label = "Weld Nearby"
     bl_options = {"REGISTER", "UNDO"}
 
@@ -121,21 +110,14 @@ class DAMPSIM_OT_weld(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        if is_job_running(context):
-            return False
         meshes = [obj for obj in context.selected_objects if obj.type == "MESH"]
-        if len(meshes) < 2 or not filter_simulated(meshes):
-            cls.poll_message_set(translate, "Select two or more meshes, at least one of them simulated")
-            return False
-        return True
+        can_weld = len(meshes) > 1 and filter_simulated(meshes)
+        message = "Select two or more meshes, at least one of them simulated"
+        return not is_job_running(context) and is_met(cls, can_weld, message)
 
     def execute(self, context: Context) -> set[str]:
         meshes = sorted((obj for obj in context.selected_objects if obj.type == "MESH"), key=lambda obj: obj.name_full)
-        try:
-            shapes = [_checked_rest_shape(context, obj) for obj in meshes]
-        except DampSimError as error:
-            report(self, {"ERROR"}, str(error))
-            return {"CANCELLED"}
+        shapes = [_checked_rest_shape(context, obj) for obj in meshes]
         count, welded, gaps = 0, [], []
         for pair in combinations(shapes, 2):
             if not filter_simulated(shape.obj for shape in pair):
@@ -191,20 +173,17 @@ def weld_pair(first: RestShape, second: RestShape, tolerance: float) -> int:
     return len(new_points)
 
 
-class DAMPSIM_OT_unlink(Operator):
+class DAMPSIM_OT_unlink(EditOperator, Operator):
     """Remove this link. The objects are still simulated together"""
 
-    bl_idname = "dampsim.unlink"
     bl_label = "Remove Link"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
         return obj is not None and not is_job_running(context) and 0 <= obj.dampsim.active_link < len(obj.dampsim.links)
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         group = active_simulated(context).dampsim
         group.links.remove(group.active_link)
         group.active_link = max(min(group.active_link, len(group.links) - 1), 0)
-        return {"FINISHED"}

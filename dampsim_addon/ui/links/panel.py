@@ -11,14 +11,12 @@ from ...model.groups import format_names, group_of
 from ...model.links import anchor_name, is_target_deleted
 from ...model.objects import active_simulated
 from ...translations import translate
-from ..common.layout import ChildPanel, draw_wrapped, labelled_column
+from ..common.layout import ChildPanel, ItemList, draw_wrapped, labelled_column
 from .operators import DAMPSIM_OT_link, DAMPSIM_OT_unlink, DAMPSIM_OT_weld
 
 
-class DAMPSIM_UL_links(UIList):
-    def draw_item(
-        self, context: Context, layout: UILayout, data: Any, item: Any, icon: int, active_data: Any, active_name: str
-    ) -> None:
+class DAMPSIM_UL_links(ItemList, UIList):
+    def draw_row(self, context: Context, layout: UILayout, item: Any, index: int) -> None:
         if is_target_deleted(item):
             layout.label(text=translate(f"{item.other.name} is missing" if item.other else "Missing"), icon="ERROR")
             return
@@ -29,8 +27,6 @@ class DAMPSIM_UL_links(UIList):
 
 class DAMPSIM_PT_links(ChildPanel, Panel):
     bl_label = "Links"
-    bl_idname = "DAMPSIM_PT_links"
-    bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context: Context) -> None:
         layout, obj = self.layout, active_simulated(context)

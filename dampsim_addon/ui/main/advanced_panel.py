@@ -19,23 +19,20 @@ from ....core.simulation.method_selection import (
 from ...blender.animation import animated_paths
 from ...blender.sampler import frame_rate
 from ...model.links import is_linked
-from ...model.objects import active_simulated, is_job_running
+from ...model.objects import active_simulated
 from ...model.properties import read_settings
 from ...scene_reader.muscles import has_edge_springs
 from ...scene_reader.scene_builder import has_group_effect, is_deformed
 from ...status.measurements import is_measurement_current, required_substeps
-from ..common.layout import ChildPanel, draw_parameters, draw_property, draw_wrapped, parameter_sections
+from ..common.layout import ChildPanel, draw_parameters, draw_property, draw_wrapped, enabled_column, parameter_sections
 
 
 class DAMPSIM_PT_advanced(ChildPanel, Panel):
     bl_label = "Advanced"
-    bl_idname = "DAMPSIM_PT_advanced"
-    bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context: Context) -> None:
         obj = active_simulated(context)
-        group, column = obj.dampsim, self.layout.column()
-        column.enabled = not is_job_running(context)
+        group, column = obj.dampsim, enabled_column(self.layout, context)
         reference_matters = uses_reference_motion(obj)
         draw_parameters(column, group, context, "advanced", excluded="" if reference_matters else "carrier")
         if reference_matters and group.carrier == ReferenceChoice.AUTO:
@@ -44,9 +41,8 @@ class DAMPSIM_PT_advanced(ChildPanel, Panel):
         map_properties = ["settle_group", "stiffness_group"]
         map_properties += ["length_group"] if "springs" in parameter_sections(group) else []
         for name in (one for one in map_properties if has_group_effect(obj, one)):
-            draw_property(
-                column, group, name, group.bl_rna.properties[name].name, context, search=(obj, "vertex_groups")
-            )
+            label = group.bl_rna.properties[name].name
+            draw_property(column, group, name, label, context, search=(obj, "vertex_groups"))
         if has_edge_springs(obj):
             search = (obj.data, "attributes")
             draw_property(column, group, "damper_attribute", "Damper Attribute", context, search=search)
@@ -83,20 +79,16 @@ def uses_reference_motion(obj: bpy.types.Object) -> bool:
 
 def active_coefficients_text(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     """Return the damping coefficients of the slowest region for one substep (τ in s), as text."""
-    settings, needed = read_settings(obj), required_substeps(obj, scene)
+    settings, needed, group = read_settings(obj), required_substeps(obj, scene), obj.dampsim
     substeps = format_count(needed.count, "substep")
+    frame_length = 1.0 / frame_rate(scene)
     h = 1.0 / (frame_rate(scene) * needed.count)
     if not settings.is_settle_controlled:
         kappa = settings.kappa if settings.damping_by == DampingBy.TAU_KAPPA else retained_fraction(settings.gamma, h)
         tau = settings.tau
-    elif obj.dampsim.measured_eigenvalue > 0.0 and is_measurement_current(obj, scene):
-        law = law_for_settings(
-            settings,
-            needed.overshoot,
-            1.0 / frame_rate(scene),
-            obj.dampsim.measured_eigenvalue,
-            obj.dampsim.measured_net,
-        )
+    elif group.measured_eigenvalue > 0.0 and is_measurement_current(obj, scene):
+        eigenvalue, net = group.measured_eigenvalue, group.measured_net
+        law = law_for_settings(settings, needed.overshoot, frame_length, eigenvalue, net)
         coefficients = law.coefficients(h)
         tau, kappa = float(coefficients.inertia_time), float(coefficients.kappa)
         if coefficients.is_waveform:

@@ -19,6 +19,7 @@ from ...model.groups import Group, groups_of
 from ...model.objects import is_job_running, simulated_in_scene
 from ...session import SessionState, Subscriber
 from ...translations import translate
+from ..common.chosen_objects import NamedOperator
 
 # Delay (s) after an edit, click or key press; delay (s) between two slices.
 _IDLE_DELAY, _TIMER_INTERVAL = 0.6, 0.02
@@ -69,16 +70,12 @@ def is_idle(context: Context) -> bool:
     """Return whether Blender and the user are idle, so that a frame change disturbs nothing."""
     windows = context.window_manager.windows
     other_operators = sum(len(window.modal_operators) for window in windows) - int(_Activity.current().is_running)
-    playing = any(window.screen.is_animation_playing for window in windows)
-    busy = (
-        playing
-        or other_operators > 0
-        or bool(ACTIVE_SAMPLERS)
-        or is_job_running(context)
-        or bpy.app.is_job_running("RENDER")
-    )
+    if other_operators > 0 or any(window.screen.is_animation_playing for window in windows):
+        return False
+    if ACTIVE_SAMPLERS or is_job_running(context) or bpy.app.is_job_running("RENDER"):
+        return False
     scene = context.scene
-    if time.monotonic() - _Activity.current().input_time < _IDLE_DELAY or busy or scene.frame_subframe:
+    if time.monotonic() - _Activity.current().input_time < _IDLE_DELAY or scene.frame_subframe:
         return False
     return not object_with_unkeyed_change(scene.objects, scene.frame_current)
 
@@ -94,10 +91,9 @@ def _inputs_changed(groups: list[Group], scene: bpy.types.Scene) -> bool:
     return True
 
 
-class DAMPSIM_OT_go_on(Operator):
+class DAMPSIM_OT_go_on(NamedOperator, Operator):
     """Simulate outdated frames again up to the current frame. ESC stops"""
 
-    bl_idname = "dampsim.go_on"
     bl_label = "Simulate to the Current Frame"
     bl_options = {"INTERNAL"}
 

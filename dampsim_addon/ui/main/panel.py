@@ -13,7 +13,7 @@ from ...blender.animation import animated_paths
 from ...blender.yarns import is_orphaned_yarn, yarn_source
 from ...model.force_fields import fields_acting_on, wind_texts
 from ...model.groups import format_names, group_of
-from ...model.objects import active_simulated, chosen_simulated, is_job_running, selected_simulated
+from ...model.objects import active_simulated, chosen_simulated, selected_simulated
 from ...model.presets import draw_presets
 from ...model.properties import effective_value
 from ...scene_reader.seams import seam_groups
@@ -43,6 +43,7 @@ from ..common.layout import (
     draw_property,
     draw_slider,
     draw_wrapped,
+    enabled_column,
     parameter_sections,
 )
 from ..objects.group_operators import (
@@ -72,13 +73,10 @@ from .live_status import contact_texts, draw_draft, live_status_text, reserved_t
 
 class DAMPSIM_PT_fields(ChildPanel, Panel):
     bl_label = "Gravity and Force Fields"
-    bl_idname = "DAMPSIM_PT_fields"
-    bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context: Context) -> None:
         layout, obj = self.layout, active_simulated(context)
-        column = layout.column()
-        column.enabled = not is_job_running(context)
+        column = enabled_column(layout, context)
         for parameter in active_parameters(obj.dampsim, "fields"):
             draw_slider(column, obj.dampsim, parameter)
         draw_property(column, obj.dampsim, "field_collection", "Effector Collection", context)
@@ -103,19 +101,16 @@ def draw_add(layout: UILayout, context: Context) -> None:
         text = f"{format_names(joined)}: shape keys of a baked object that was joined into it no longer play"
         draw_wrapped(layout, text, "ERROR", context)
         layout.operator(DAMPSIM_OT_clear.bl_idname, text="Remove Keys of Bake", icon="TRASH")
-    any_addable = any(can_add(one) for one in context.selected_objects)
+    any_addable = any(map(can_add, context.selected_objects))
     woven_source = yarn_source(obj) if obj is not None else None
     if obj is not None and is_orphaned_yarn(obj, context.scene):
         draw_wrapped(layout, f"{obj.name} shows the yarns of a deleted object and no longer moves", "INFO", context)
         layout.operator(DAMPSIM_OT_drop_yarns.bl_idname, icon="TRASH")
         return
     if woven_source is not None:
-        draw_wrapped(
-            layout, f"{obj.name} shows the yarns of {woven_source.name}, which is the simulated mesh", "INFO", context
-        )
-        layout.operator(
-            DAMPSIM_OT_select_woven.bl_idname, text=translate(f"Select {woven_source.name}"), icon="RESTRICT_SELECT_OFF"
-        )
+        text = f"{obj.name} shows the yarns of {woven_source.name}, which is the simulated mesh"
+        draw_wrapped(layout, text, "INFO", context)
+        _draw_select_source(layout, woven_source)
         return
     if obj is not None and obj.library is not None:
         draw_wrapped(layout, f"{obj.name} is linked from another file. Make it local to simulate it", "INFO", context)
@@ -124,8 +119,7 @@ def draw_add(layout: UILayout, context: Context) -> None:
         _draw_non_mesh(layout, obj, context)
         simulated = simulated_source(obj)
         if simulated is not None:
-            text = f"Select {simulated.name}"
-            layout.operator(DAMPSIM_OT_select_woven.bl_idname, text=translate(text), icon="RESTRICT_SELECT_OFF")
+            _draw_select_source(layout, simulated)
             return
         layout.operator(DAMPSIM_OT_convert_add.bl_idname, icon="OUTLINER_OB_MESH")
     elif not any_addable:
@@ -136,6 +130,11 @@ def draw_add(layout: UILayout, context: Context) -> None:
         row.operator(DAMPSIM_OT_add.bl_idname, icon="ADD")
         layout.operator(DAMPSIM_OT_weave.bl_idname, icon="MESH_GRID")
     layout.operator_menu_enum(DAMPSIM_OT_open_sample.bl_idname, "sample", icon="FILE_BLEND")
+
+
+def _draw_select_source(layout: UILayout, source: bpy.types.Object) -> None:
+    text = translate(f"Select {source.name}")
+    layout.operator(DAMPSIM_OT_select_woven.bl_idname, text=text, icon="RESTRICT_SELECT_OFF")
 
 
 def _draw_non_mesh(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
@@ -149,9 +148,8 @@ def _draw_non_mesh(layout: UILayout, obj: bpy.types.Object, context: Context) ->
     elif obj.type == "CURVES" and has_guides(obj):
         draw_wrapped(layout, f"{obj.name} follows its simulated guides", "INFO", context)
     elif obj.type == "CURVES":
-        draw_wrapped(
-            layout, f"{obj.name} can be simulated: a few strands become ropes, and the others follow", "INFO", context
-        )
+        text = f"{obj.name} can be simulated: a few strands become ropes, and the others follow"
+        draw_wrapped(layout, text, "INFO", context)
         layout.operator(DAMPSIM_OT_hair.bl_idname, icon="OUTLINER_OB_CURVES")
     else:
         draw_wrapped(layout, f"{obj.name} is not a mesh. Only meshes can be simulated", "INFO", context)
@@ -165,7 +163,6 @@ STIFFNESS_DIALS = ("stiffness", "sag")
 
 class DAMPSIM_PT_main(SidebarPanel, Panel):
     bl_label = "DampSim"
-    bl_idname = "DAMPSIM_PT_main"
 
     def draw(self, context: Context) -> None:
         layout = self.layout
@@ -182,8 +179,7 @@ class DAMPSIM_PT_main(SidebarPanel, Panel):
             draw_wrapped(layout, f"{len(chosen)} objects selected: buttons apply to all of them", "INFO", context)
             layout.prop(context.window_manager, "dampsim_all_selected", toggle=True, icon="MODIFIER")
         pin_panel.draw_pins(layout, obj, context)
-        column = layout.column()
-        column.enabled = not is_job_running(context)
+        column = enabled_column(layout, context)
         if group.kind_note:
             draw_property(column, group, "kind", "Kind", context)
             draw_wrapped(column, group.kind_note[:1].upper() + group.kind_note[1:], "INFO", context)
@@ -212,18 +208,15 @@ class DAMPSIM_PT_main(SidebarPanel, Panel):
             draw_wrapped(column, f"Damping model: {damping_choice.label} (see Advanced)", "INFO", context)
         substep_choice = required_substeps(obj, context.scene)
         if substep_choice.is_limited:
-            draw_wrapped(
-                column, f"This short Settle limits Bounce to {100 * substep_choice.overshoot:.0f}%", "INFO", context
-            )
+            text = f"This short Settle limits Bounce to {100 * substep_choice.overshoot:.0f}%"
+            draw_wrapped(column, text, "INFO", context)
         _draw_group(layout, context)
-        column = layout.column()
-        column.enabled = not is_job_running(context)
+        column = enabled_column(layout, context)
         draw_property(column, group, "live", "Live", context)
         draw_draft(column, obj, context)
         text, is_problem = live_status_text(obj, context)
-        draw_wrapped(
-            layout, text, "ERROR" if is_problem else "NONE", context, alternatives=reserved_texts(context.scene)
-        )
+        icon = "ERROR" if is_problem else "NONE"
+        draw_wrapped(layout, text, icon, context, alternatives=reserved_texts(context.scene))
         for line in contact_texts(obj, context):
             draw_wrapped(layout, line, "INFO", context)
         if kind_by_name(group.kind).supports_muscles:
@@ -245,14 +238,11 @@ def _draw_group(layout: UILayout, context: Context) -> None:
 
 class DAMPSIM_PT_material(ChildPanel, Panel):
     bl_label = "Kind and Stiffness"
-    bl_idname = "DAMPSIM_PT_material"
-    bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context: Context) -> None:
         layout, obj = self.layout, active_simulated(context)
         group = obj.dampsim
-        column = layout.column()
-        column.enabled = not is_job_running(context)
+        column = enabled_column(layout, context)
         draw_property(column, group, "kind", "Kind", context)
         note = group.kind_note
         draw_wrapped(column, note[:1].upper() + note[1:], "INFO", context)
@@ -288,15 +278,14 @@ def _influence_of_curve(obj: bpy.types.Object, displayed: results.DisplayedCurve
 
 class DAMPSIM_PT_curve(ChildPanel, Panel):
     bl_label = "Settle Curve"
-    bl_idname = "DAMPSIM_PT_curve"
+    bl_options = set[str]()
 
     def draw(self, context: Context) -> None:
         layout, obj = self.layout, active_simulated(context)
         results_curve = results.displayed_curve(obj)
         if results_curve is None:
-            draw_wrapped(
-                layout, "To see how it settles, press Calibrate, or play a shot that ends at rest", "INFO", context
-            )
+            text = "To see how it settles, press Calibrate, or play a shot that ends at rest"
+            draw_wrapped(layout, text, "INFO", context)
         else:
             column = layout.column(align=True)
             influence = _influence_of_curve(obj, results_curve)
@@ -313,30 +302,22 @@ class DAMPSIM_PT_curve(ChildPanel, Panel):
                 column.label(text="Influence", icon="STRIP_COLOR_04")
             draw_wrapped(column, results_curve.curve.summary, "NONE", context)
             draw_wrapped(column, f"Source: {results_curve.source}", "NONE", context)
-        column = layout.column()
-        column.enabled = not is_job_running(context)
+        column = enabled_column(layout, context)
         draw_property(column, obj.dampsim, "swing", "Swing", context)
         layout.operator(DAMPSIM_OT_calibrate.bl_idname, icon="FCURVE")
 
 
 class DAMPSIM_PT_shot(ChildPanel, Panel):
     bl_label = "Start and Loop"
-    bl_idname = "DAMPSIM_PT_shot"
-    bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context: Context) -> None:
         obj = active_simulated(context)
-        column = self.layout.column()
-        column.enabled = not is_job_running(context)
+        column = enabled_column(self.layout, context)
         draw_parameters(column, obj.dampsim, context, "shot")
         if not obj.dampsim.pin_group or obj.dampsim.hold != 1.0 or "dampsim.hold" in animated_paths(obj):
             draw_parameters(column, obj.dampsim, context, "throw")
         session = live.find_session(obj)
         error = 100.0 * session.loop_error if session and session.loop_error else obj.dampsim.loop_error
         if obj.dampsim.loop and error >= 0.0:
-            draw_wrapped(
-                self.layout,
-                f"The loop closes within {format_small(error)}% of the object's size",
-                "FILE_REFRESH",
-                context,
-            )
+            text = f"The loop closes within {format_small(error)}% of the object's size"
+            draw_wrapped(self.layout, text, "FILE_REFRESH", context)

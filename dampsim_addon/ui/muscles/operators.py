@@ -8,12 +8,13 @@ import bpy
 from bpy.props import EnumProperty
 from bpy.types import Context, Operator
 
-from ....core import MuscleOverride, SensorType, kind_by_name
+from ....core import MuscleOverride, SceneError, SensorType, kind_by_name
 from ...blender.edge_attributes import mark_edges, remove_edge_attribute, selected_edges
 from ...blender.sampler import frame_rate
 from ...model.objects import active_simulated, is_job_running
 from ...scene_reader.muscles import ATTRIBUTE_PREFIX
-from ...translations import report, translate
+from ...translations import report
+from ..common.chosen_objects import EditOperator, can_paint
 
 _LIST_PROPERTY = EnumProperty(
     items=[("MUSCLE", "Muscle", ""), ("SENSOR", "Sensor", "")], options={"HIDDEN", "SKIP_SAVE"}
@@ -39,29 +40,24 @@ def _unique_name(start: str, known: set[str]) -> str:
     return f"{start} {number}"
 
 
-class _MuscleOperator:
+class _MuscleOperator(EditOperator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
         if obj is None or not kind_by_name(obj.dampsim.kind).supports_muscles or is_job_running(context):
             return False
-        if obj.mode not in ("OBJECT", "EDIT") or not obj.data.is_editable:
-            cls.poll_message_set(translate, "Switch to Object or Edit Mode, and make the mesh local")
-            return False
-        return True
+        return can_paint(cls, obj)
 
 
 class DAMPSIM_OT_muscle_add(_MuscleOperator, Operator):
     """Add a muscle or a sensor and, in Edit Mode, assign the selected edges to it. A new sensor switches the active
     muscle if no other sensor does"""
 
-    bl_idname = "dampsim.muscle_add"
     bl_label = "Add"
-    bl_options = {"REGISTER", "UNDO"}
 
     what: _LIST_PROPERTY
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         obj = active_simulated(context)
         group = obj.dampsim
         items, index_name = collection_and_index_name(group, self.what)
@@ -84,15 +80,12 @@ class DAMPSIM_OT_muscle_add(_MuscleOperator, Operator):
         setattr(group, index_name, len(items) - 1)
         if obj.mode == "EDIT" and selected_edges(obj).any():
             _assign_edges(obj, item)
-        return {"FINISHED"}
 
 
 class DAMPSIM_OT_muscle_remove(_MuscleOperator, Operator):
     """Remove the active muscle or sensor, and its edge attribute if nothing else uses it"""
 
-    bl_idname = "dampsim.muscle_remove"
     bl_label = "Remove"
-    bl_options = {"REGISTER", "UNDO"}
 
     what: _LIST_PROPERTY
 
@@ -110,9 +103,8 @@ class DAMPSIM_OT_muscle_remove(_MuscleOperator, Operator):
                 if index < len(muscle.weights):
                     muscle.weights.remove(index)
         setattr(group, index_name, max(0, min(index, len(items) - 1)))
-        if attribute.startswith(ATTRIBUTE_PREFIX) and all(
-            other.attribute != attribute for other in (*group.muscles, *group.sensors)
-        ):
+        is_used = any(other.attribute == attribute for other in (*group.muscles, *group.sensors))
+        if attribute.startswith(ATTRIBUTE_PREFIX) and not is_used:
             remove_edge_attribute(obj, attribute)
         return {"FINISHED"}
 
@@ -121,24 +113,19 @@ class DAMPSIM_OT_muscle_assign(_MuscleOperator, Operator):
     """Assign the edges selected in Edit Mode, and no others, to the active muscle or sensor. They stay assigned when
     you edit the mesh"""
 
-    bl_idname = "dampsim.muscle_assign"
     bl_label = "Assign Selected Edges"
-    bl_options = {"REGISTER", "UNDO"}
 
     what: _LIST_PROPERTY
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         obj = active_simulated(context)
         item = active_item(obj.dampsim, self.what)
         if item is None:
-            report(self, {"ERROR"}, f"{obj.name}: there is no {self.what.lower()} yet. Add one first.")
-            return {"CANCELLED"}
+            raise SceneError(f"{obj.name}: there is no {self.what.lower()} yet. Add one first.")
         if not selected_edges(obj).any():
-            report(self, {"ERROR"}, f"{obj.name}: no edge is selected. Select the edges of {item.name} in Edit Mode.")
-            return {"CANCELLED"}
+            raise SceneError(f"{obj.name}: no edge is selected. Select the edges of {item.name} in Edit Mode.")
         count = _assign_edges(obj, item)
         report(self, {"INFO"}, f"{obj.name}: edges assigned to {item.name}: {count}")
-        return {"FINISHED"}
 
 
 def _assign_edges(obj: bpy.types.Object, item: bpy.types.PropertyGroup) -> int:
@@ -154,9 +141,7 @@ def _assign_edges(obj: bpy.types.Object, item: bpy.types.PropertyGroup) -> int:
 class DAMPSIM_OT_muscle_key(_MuscleOperator, Operator):
     """Keyframe the active muscle at this frame: on, off, or switched by its sensors"""
 
-    bl_idname = "dampsim.muscle_key"
     bl_label = "Key"
-    bl_options = {"REGISTER", "UNDO"}
 
     force: EnumProperty(
         items=[(MuscleOverride.ON, "On", "Switch it on from this frame onwards"),
@@ -165,15 +150,13 @@ class DAMPSIM_OT_muscle_key(_MuscleOperator, Operator):
         options={"SKIP_SAVE"},
     )  # fmt: skip
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         obj = active_simulated(context)
         muscle = active_item(obj.dampsim, "MUSCLE")
         if muscle is None:
-            report(self, {"ERROR"}, f"{obj.name}: there is no muscle yet. Add one first.")
-            return {"CANCELLED"}
+            raise SceneError(f"{obj.name}: there is no muscle yet. Add one first.")
         muscle.force = self.force
         obj.keyframe_insert(f"dampsim.muscles[{obj.dampsim.active_muscle}].force", frame=context.scene.frame_current)
-        return {"FINISHED"}
 
 
 def is_edge_based(item: bpy.types.PropertyGroup) -> bool:

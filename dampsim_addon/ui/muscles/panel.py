@@ -12,7 +12,7 @@ from ....core.base.wording import format_number
 from ...blender.sampler import frame_rate
 from ...model.objects import active_simulated, is_job_running
 from ...translations import translate
-from ..common.layout import ChildPanel, draw_wrapped, labelled_column
+from ..common.layout import ChildPanel, ItemList, draw_wrapped, labelled_column
 from ..common.overlay_option import body_view
 from .operators import (
     DAMPSIM_OT_muscle_add,
@@ -51,23 +51,17 @@ def is_sensor_on(sensor: bpy.types.PropertyGroup, value: float) -> bool:
     return bool(sensor.low <= 100.0 * value <= sensor.high)
 
 
-class DAMPSIM_UL_muscles(UIList):
-    def draw_item(
-        self, context: Context, layout: UILayout, data: Any, item: Any, icon: int, active_data: Any,
-        active_name: str, index: int,
-    ) -> None:  # fmt: skip
-        on, _ = displayed_values(data.id_data, context)
+class DAMPSIM_UL_muscles(ItemList, UIList):
+    def draw_row(self, context: Context, layout: UILayout, item: Any, index: int) -> None:
+        on, _ = displayed_values(item.id_data, context)
         shown = "RADIOBUT_ON" if index < len(on) and on[index] else "RADIOBUT_OFF"
         layout.prop(item, "name", text="", emboss=False, icon=shown)
         layout.prop(item, "force", text="", emboss=False, icon_only=item.force == MuscleOverride.AUTO)
 
 
-class DAMPSIM_UL_sensors(UIList):
-    def draw_item(
-        self, context: Context, layout: UILayout, data: Any, item: Any, icon: int, active_data: Any,
-        active_name: str, index: int,
-    ) -> None:  # fmt: skip
-        _, values = displayed_values(data.id_data, context)
+class DAMPSIM_UL_sensors(ItemList, UIList):
+    def draw_row(self, context: Context, layout: UILayout, item: Any, index: int) -> None:
+        _, values = displayed_values(item.id_data, context)
         known = index < len(values)
         shown = "HIDE_OFF" if known and is_sensor_on(item, values[index]) else "HIDE_ON"
         layout.prop(item, "name", text="", emboss=False, icon=shown)
@@ -77,8 +71,6 @@ class DAMPSIM_UL_sensors(UIList):
 
 class DAMPSIM_PT_muscles(ChildPanel, Panel):
     bl_label = "Muscles"
-    bl_idname = "DAMPSIM_PT_muscles"
-    bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -112,12 +104,8 @@ def _draw_muscle(context: Context, layout: UILayout, obj: bpy.types.Object, musc
         column.prop(muscle, name)
     rate = frame_rate(context.scene)
     if muscle.delay and muscle.fps and abs(muscle.fps - rate) > 1e-3:
-        draw_wrapped(
-            layout,
-            f"Delay was set at {format_number(muscle.fps)} fps and keeps its duration in seconds",
-            "INFO",
-            context,
-        )
+        text = f"Delay was set at {format_number(muscle.fps)} fps and keeps its duration in seconds"
+        draw_wrapped(layout, text, "INFO", context)
     for index, weight in enumerate(muscle.weights):
         if index < len(obj.dampsim.sensors):
             column.prop(weight, "weight", text=obj.dampsim.sensors[index].name)

@@ -8,32 +8,28 @@ from typing import Any
 import bpy
 from bpy.types import Context, Operator, UILayout, UIList
 
+from ....core import SceneError
 from ....core.gait.gait_search import WalkSearch
 from ...compare.ghosts import selected_walks, simulate_walks
 from ...jobs.walk import apply_walk, is_compatible_walk, search_walks
 from ...model.objects import active_simulated, is_job_running
 from ...status.results import ghosts_of, remove_ghosts
-from ...translations import report, translate
 from ...work.steps import Step
-from ..common.chosen_objects import ActiveObjectJob
-from ..common.layout import draw_wrapped, labelled_column
+from ..common.chosen_objects import ActiveObjectJob, EditOperator, is_met
+from ..common.layout import ItemList, draw_wrapped, labelled_column
 
 
 class DAMPSIM_OT_find_walk(ActiveObjectJob, Operator):
     """Search for sensor weights, thresholds and delays that make the object walk: random ones first, then variations of
     the best. Simulate the walks found at bake quality and list them"""
 
-    bl_idname = "dampsim.find_walk"
     bl_label = "Find a Walk"
-    bl_options = {"UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
-        if obj is None or not len(obj.dampsim.muscles) or not len(obj.dampsim.sensors):
-            cls.poll_message_set(translate, "Add muscles, and sensors that switch them")
-            return False
-        return super().poll(context)
+        has_both = obj is not None and len(obj.dampsim.muscles) and len(obj.dampsim.sensors)
+        return is_met(cls, has_both, "Add muscles, and sensors that switch them") and super().poll(context)
 
     def work(self, context: Context) -> Generator[Step, None, object]:
         obj = active_simulated(context)
@@ -49,44 +45,36 @@ class DAMPSIM_OT_find_walk(ActiveObjectJob, Operator):
         return message, "search stopped; nothing was changed"
 
 
-class DAMPSIM_OT_use_walk(Operator):
+class DAMPSIM_OT_use_walk(EditOperator, Operator):
     """Apply the weights, thresholds and delays of the walk selected in the list to the muscles"""
 
-    bl_idname = "dampsim.use_walk"
     bl_label = "Use"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
         return obj is not None and 0 <= obj.dampsim.active_walk < len(obj.dampsim.walks) and not is_job_running(context)
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         obj = active_simulated(context)
         walk = obj.dampsim.walks[obj.dampsim.active_walk]
         if not is_compatible_walk(obj, walk):
-            report(self, {"ERROR"}, f"{obj.name}: its muscles or sensors have changed. Press Find a Walk again.")
-            return {"CANCELLED"}
+            raise SceneError(f"{obj.name}: its muscles or sensors have changed. Press Find a Walk again.")
         apply_walk(obj, walk)
         remove_ghosts(obj)
-        return {"FINISHED"}
 
 
 class DAMPSIM_OT_show_walks(ActiveObjectJob, Operator):
     """Simulate the walks with the eye on at bake quality, and draw them next to the object, each in its own lane. They
     play with the animation. Use applies the selected walk and removes the ghosts"""
 
-    bl_idname = "dampsim.show_walks"
     bl_label = "Show as Ghosts"
-    bl_options = {"UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
-        if obj is not None and not selected_walks(obj):
-            cls.poll_message_set(translate, "Turn on the eye of a walk in the list first")
-            return False
-        return super().poll(context)
+        has_walk = obj is None or selected_walks(obj)
+        return is_met(cls, has_walk, "Turn on the eye of a walk in the list first") and super().poll(context)
 
     def work(self, context: Context) -> Generator[Step]:
         obj = active_simulated(context)
@@ -96,28 +84,22 @@ class DAMPSIM_OT_show_walks(ActiveObjectJob, Operator):
         return "ghosts are ready. Play the animation, then use a walk", "stopped; nothing was changed"
 
 
-class DAMPSIM_OT_hide_walks(Operator):
+class DAMPSIM_OT_hide_walks(EditOperator, Operator):
     """Remove the ghosts and keep the list"""
 
-    bl_idname = "dampsim.hide_walks"
     bl_label = "Hide Ghosts"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
         return obj is not None and ghosts_of(obj) is not None and not is_job_running(context)
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         remove_ghosts(active_simulated(context))
-        return {"FINISHED"}
 
 
-class DAMPSIM_UL_walks(UIList):
-    def draw_item(
-        self, context: Context, layout: UILayout, data: Any, item: Any, icon: int, active_data: Any,
-        active_name: str, index: int,
-    ) -> None:  # fmt: skip
+class DAMPSIM_UL_walks(ItemList, UIList):
+    def draw_row(self, context: Context, layout: UILayout, item: Any, index: int) -> None:
         layout.label(text=f"{index + 1}: {item.name}", translate=False)
         layout.prop(item, "shown", text="", emboss=False, icon="HIDE_OFF" if item.shown else "HIDE_ON")
 

@@ -13,8 +13,8 @@ from ...model.cache_status import refresh_status
 from ...model.groups import Group, group_of, join_group, leave_group
 from ...model.objects import active_simulated, chosen_simulated, filter_simulated, is_job_running, selected_simulated
 from ...model.registry import reuse_last_scan
-from ...translations import report, translate
-from ..common.chosen_objects import ChosenObjectsOperator
+from ...translations import report
+from ..common.chosen_objects import ChosenObjectsOperator, EditOperator, is_met
 
 
 def simulate_together(objects: Iterable[bpy.types.Object], collide: bool = False) -> Group:
@@ -62,12 +62,10 @@ def _refresh_cache_status(group: Group) -> None:
         refresh_status(obj)
 
 
-class DAMPSIM_OT_together(Operator):
+class DAMPSIM_OT_together(EditOperator, Operator):
     """Simulate the selected objects together: they collide with each other, can be linked, and share one bake"""
 
-    bl_idname = "dampsim.together"
     bl_label = "Simulate Together"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -75,63 +73,45 @@ class DAMPSIM_OT_together(Operator):
             return False
         with reuse_last_scan():
             objects = selected_simulated(context)
-            if len(objects) < 2:
-                cls.poll_message_set(translate, "Select two or more simulated objects")
-                return False
-            if not in_different_groups(objects):
-                cls.poll_message_set(translate, "The selected objects are already simulated together")
-                return False
-        return True
+            return is_met(cls, len(objects) > 1, "Select two or more simulated objects") and is_met(
+                cls, in_different_groups(objects), "The selected objects are already simulated together"
+            )
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         group = simulate_together(selected_simulated(context), collide=True)
         report(self, {"INFO"}, f"Simulated together: {group.name}")
-        return {"FINISHED"}
 
 
 class DAMPSIM_OT_alone(ChosenObjectsOperator, Operator):
     """Simulate the selected objects separately. Links are kept; to bake them, simulate the objects together again"""
 
-    bl_idname = "dampsim.alone"
     bl_label = "Simulate Separately"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        if not super().poll(context):
-            return False
-        if not any(obj.dampsim.together for obj in chosen_simulated(context)):
-            cls.poll_message_set(translate, "The object is already simulated separately")
-            return False
-        return True
+        can_separate = any(obj.dampsim.together for obj in chosen_simulated(context))
+        return super().poll(context) and is_met(cls, can_separate, "The object is already simulated separately")
 
-    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+    def apply(self, context: Context, obj: bpy.types.Object) -> None:
         if obj.dampsim.together:
             simulate_separately(obj)
-        return ""
 
 
-class DAMPSIM_OT_select_group(Operator):
+class DAMPSIM_OT_select_group(EditOperator, Operator):
     """Select all objects that are simulated with the active one"""
 
-    bl_idname = "dampsim.select_group"
     bl_label = "Select Group"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
         return obj is not None and bool(obj.dampsim.together) and obj.mode == "OBJECT"
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         members = group_of(active_simulated(context)).members
         visible_members = [obj for obj in members if obj.visible_get(view_layer=context.view_layer)]
         for obj in visible_members:
             obj.select_set(True, view_layer=context.view_layer)
         hidden = len(members) - len(visible_members)
-        report(
-            self,
-            {"INFO"},
-            f"Selected objects: {len(visible_members)}" + (f"; hidden objects: {hidden}" if hidden else ""),
-        )
-        return {"FINISHED"}
+        text = f"Selected objects: {len(visible_members)}"
+        report(self, {"INFO"}, f"{text}; hidden objects: {hidden}" if hidden else text)

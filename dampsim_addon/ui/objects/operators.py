@@ -19,34 +19,28 @@ from ...model.objects import active_simulated, can_start_job, chosen_simulated, 
 from ...model.properties import read_settings
 from ...status.results import displayed_curve
 from ...targets.keys import remove_joined_keys
-from ...translations import translate
 from ...work.steps import Step
-from ..common.chosen_objects import ActiveObjectJob, ChosenObjectsOperator
+from ..common.chosen_objects import ActiveObjectJob, ChosenObjectsOperator, is_met
 from .group_operators import simulate_separately
 
 
 class DAMPSIM_OT_remove(ChosenObjectsOperator, Operator):
     """Stop simulating the selected objects with DampSim, and clear their bakes"""
 
-    bl_idname = "dampsim.remove"
     bl_label = "Remove"
-    bl_options = {"REGISTER", "UNDO"}
 
-    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+    def apply(self, context: Context, obj: bpy.types.Object) -> None:
         clear_bake(obj)
         live.drop_session(obj)
         simulate_separately(obj)
         obj.dampsim.enabled = False
-        return ""
 
 
 class DAMPSIM_OT_clear(ChosenObjectsOperator, Operator):
     """Remove the bakes and cached frames of the selected objects, and of all objects that are simulated with them, and
     restore the objects. Also remove shape keys of baked objects that were joined into them"""
 
-    bl_idname = "dampsim.clear"
     bl_label = "Clear"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -54,21 +48,17 @@ class DAMPSIM_OT_clear(ChosenObjectsOperator, Operator):
             return can_start_job(cls, context)
         if not super().poll(context):
             return False
-        if not any(_can_clear(obj) for obj in chosen_simulated(context)):
-            cls.poll_message_set(translate, "There is no bake to clear")
-            return False
-        return True
+        return is_met(cls, any(map(_can_clear, chosen_simulated(context))), "There is no bake to clear")
 
     def objects(self, context: Context) -> list[bpy.types.Object]:
         members = [member for group in groups_of(chosen_simulated(context)) for member in group.members]
         return list(dict.fromkeys([*members, *joined_into(context)]))
 
-    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+    def apply(self, context: Context, obj: bpy.types.Object) -> None:
         if is_simulated(obj):
             clear_bake(obj)
         else:
             remove_joined_keys(obj)
-        return ""
 
 
 def joined_into(context: Context) -> list[bpy.types.Object]:
@@ -86,18 +76,12 @@ def _can_clear(obj: bpy.types.Object) -> bool:
 class DAMPSIM_OT_measure(ChosenObjectsOperator, Operator):
     """Measure how far the selected objects sag under their own weight, without baking"""
 
-    bl_idname = "dampsim.measure"
     bl_label = "Measure Sag"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        if not super().poll(context):
-            return False
-        if not any(map(_has_stiffness, chosen_simulated(context))):
-            cls.poll_message_set(translate, "Rigid bodies do not sag")
-            return False
-        return True
+        can_sag = any(map(_has_stiffness, chosen_simulated(context)))
+        return super().poll(context) and is_met(cls, can_sag, "Rigid bodies do not sag")
 
     def objects(self, context: Context) -> list[bpy.types.Object]:
         return [obj for obj in chosen_simulated(context) if _has_stiffness(obj)]
@@ -113,17 +97,13 @@ class DAMPSIM_OT_measure(ChosenObjectsOperator, Operator):
 class DAMPSIM_OT_calibrate(ActiveObjectJob, Operator):
     """Let each selected object swing as far as Swing sets, measure its settle time, and correct Settle to match"""
 
-    bl_idname = "dampsim.calibrate"
     bl_label = "Calibrate"
-    bl_options = {"UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
-        if obj is not None and not _is_settle_controlled(obj):
-            cls.poll_message_set(translate, "Calibrate corrects Settle. Set Damping Model to Settle and Bounce first")
-            return False
-        return super().poll(context)
+        message = "Calibrate corrects Settle. Set Damping Model to Settle and Bounce first"
+        return is_met(cls, obj is None or _is_settle_controlled(obj), message) and super().poll(context)
 
     def subject(self, context: Context) -> str:
         return format_names(self._objects(context))

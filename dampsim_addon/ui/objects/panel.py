@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bpy.types import Context, Panel
 
-from ...model.objects import chosen_simulated, is_job_running
+from ...model.objects import chosen_simulated
 from ...translations import translate
 from ..common.chosen_objects import count_label
-from ..common.layout import ChildPanel
+from ..common.layout import ChildPanel, enabled_column
 from .setup_operators import (
     DAMPSIM_OT_setup_asset,
     DAMPSIM_OT_setup_load,
@@ -18,12 +18,9 @@ from .setup_operators import (
 
 class DAMPSIM_PT_setup(ChildPanel, Panel):
     bl_label = "Setup"
-    bl_idname = "DAMPSIM_PT_setup"
-    bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context: Context) -> None:
-        column, chosen = self.layout.column(align=True), chosen_simulated(context)
-        column.enabled = not is_job_running(context)
+        column, chosen = enabled_column(self.layout, context, align=True), chosen_simulated(context)
         draw_setup_copy(column, context)
         column.operator(DAMPSIM_OT_setup_save.bl_idname, icon="EXPORT")
         for operator, icon in ((DAMPSIM_OT_setup_load, "IMPORT"), (DAMPSIM_OT_setup_asset, "ASSET_MANAGER")):

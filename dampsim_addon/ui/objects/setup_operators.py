@@ -12,7 +12,7 @@ from ....core import DampSimError, ParameterError
 from ...model.objects import active_simulated, can_start_job, is_simulated
 from ...scene_reader.setups import MAX_BYTES, Setup, apply_setup, parse_setup, read_setup, setup_text
 from ...translations import report, translate
-from ..common.chosen_objects import ChosenObjectsOperator, count_label
+from ..common.chosen_objects import ChosenObjectsOperator, EditOperator, count_label, is_met
 
 
 def setup_source(context: Context) -> bpy.types.Object | None:
@@ -40,23 +40,19 @@ class DAMPSIM_OT_setup_copy(ChosenObjectsOperator, Operator):
     """Copy the dials, kind, vertex groups and collider settings of the active object to the other selected meshes, and
     simulate these. Missing vertex groups get the weights of the nearest points on its surface"""
 
-    bl_idname = "dampsim.setup_copy"
     bl_label = "Copy Setup to Selected"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        if setup_source(context) is None or not setup_targets(context):
-            cls.poll_message_set(translate, "Select meshes, then the object whose setup you want last")
-            return False
-        return can_start_job(cls, context)
+        can_copy = setup_source(context) is not None and setup_targets(context)
+        message = "Select meshes, then the object whose setup you want last"
+        return is_met(cls, can_copy, message) and can_start_job(cls, context)
 
     def objects(self, context: Context) -> list[bpy.types.Object]:
         return setup_targets(context)
 
     def apply(self, context: Context, obj: bpy.types.Object) -> str:
         source = setup_source(context)
-        assert source is not None
         obj.dampsim.enabled = True
         return "; ".join(apply_setup(obj, read_setup(source), source)) or "setup copied"
 
@@ -75,33 +71,30 @@ class _SetupFile:
         return {"RUNNING_MODAL"}
 
 
-class DAMPSIM_OT_setup_save(_SetupFile, Operator):
+class DAMPSIM_OT_setup_save(_SetupFile, EditOperator, Operator):
     """Save the dials, kind, and the names of vertex groups and collections of the active object to a JSON file"""
 
-    bl_idname = "dampsim.setup_save"
     bl_label = "Save Setup"
+    bl_options = set[str]()
 
     check_existing: BoolProperty(default=True, options={"HIDDEN"})
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         obj = active_simulated(context)
         path = Path(bpy.path.abspath(self.filepath)).with_suffix(".json")
         try:
             path.write_text(setup_text(read_setup(obj)), encoding="utf-8")
         except OSError as error:
             problem = error.strerror or type(error).__name__
-            report(self, {"ERROR"}, f"{obj.name}: {path} cannot be written ({problem}). Choose another folder.")
-            return {"CANCELLED"}
+            message = f"{obj.name}: {path} cannot be written ({problem}). Choose another folder."
+            raise ParameterError(message) from None
         report(self, {"INFO"}, f"{obj.name}: setup saved to {path}")
-        return {"FINISHED"}
 
 
 class DAMPSIM_OT_setup_load(ChosenObjectsOperator, _SetupFile, Operator):
     """Apply a setup from a JSON file to all selected simulated objects"""
 
-    bl_idname = "dampsim.setup_load"
     bl_label = "Load Setup"
-    bl_options = {"REGISTER", "UNDO"}
 
     _setup: Setup
 
@@ -132,9 +125,7 @@ class DAMPSIM_OT_setup_asset(ChosenObjectsOperator, Operator):
     """Make an asset of the setup of each selected object: an empty that you can drag from the asset browser into any
     file, to copy its setup to meshes"""
 
-    bl_idname = "dampsim.setup_asset"
     bl_label = "Make Setup Asset"
-    bl_options = {"REGISTER", "UNDO"}
 
     def apply(self, context: Context, obj: bpy.types.Object) -> str:
         carrier = bpy.data.objects.new(f"{obj.name} Setup", None)

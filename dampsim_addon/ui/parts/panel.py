@@ -10,15 +10,12 @@ from ....core import PARAMETERS
 from ....core.scene.part import PART_DIALS
 from ...model.objects import active_simulated, is_job_running
 from ...model.properties import read_settings
-from ..common.layout import ChildPanel, draw_property, draw_wrapped
+from ..common.layout import ChildPanel, ItemList, draw_property, draw_wrapped
 from .operators import DAMPSIM_OT_part_add, DAMPSIM_OT_part_add_bones, DAMPSIM_OT_part_remove, active_part
 
 
-class DAMPSIM_UL_parts(UIList):
-    def draw_item(
-        self, context: Context, layout: UILayout, data: Any, item: Any, icon: int, active_data: Any,
-        active_name: str, index: int,
-    ) -> None:  # fmt: skip
+class DAMPSIM_UL_parts(ItemList, UIList):
+    def draw_row(self, context: Context, layout: UILayout, item: Any, index: int) -> None:
         layout.prop(item, "name", text="", emboss=False, icon="GROUP_VERTEX")
         row = layout.row(align=True)
         row.prop(item, "settle", text="", emboss=False)
@@ -27,8 +24,6 @@ class DAMPSIM_UL_parts(UIList):
 
 class DAMPSIM_PT_parts(ChildPanel, Panel):
     bl_label = "Parts"
-    bl_idname = "DAMPSIM_PT_parts"
-    bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context: Context) -> None:
         layout, obj = self.layout, active_simulated(context)
@@ -41,9 +36,8 @@ class DAMPSIM_PT_parts(ChildPanel, Panel):
         layout.operator(DAMPSIM_OT_part_add_bones.bl_idname, icon="BONE_DATA")
         part = active_part(obj)
         if part is None:
-            draw_wrapped(
-                layout, "Each part has its own Settle, so ears can come to rest later than the belly", "INFO", context
-            )
+            text = "Each part has its own Settle, so ears can come to rest later than the belly"
+            draw_wrapped(layout, text, "INFO", context)
             return
         column = layout.column(align=True)
         row = column.row()

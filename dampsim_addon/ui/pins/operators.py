@@ -10,6 +10,7 @@ from bpy.props import BoolProperty, EnumProperty, FloatProperty
 from bpy.types import Context, Operator
 
 from ....core import Array, PinError
+from ....core.base.arrays import Mask
 from ....core.base.wording import format_count
 from ...blender.vertex_groups import read_weights, write_own_weights
 from ...blender.viewports import redraw_viewports
@@ -25,8 +26,7 @@ from ...scene_reader.pin_proposals import (
     propose_pins,
     radial_weights,
 )
-from ...translations import translate
-from ..common.chosen_objects import ChosenObjectsOperator
+from ..common.chosen_objects import ChosenObjectsOperator, can_paint, is_met, is_paintable
 from .overlay import PinPreviews
 
 # Name of the vertex group that the operators create.
@@ -40,6 +40,12 @@ _GRADIENT_WORDS = {
 _SIDE_AXES = {"X": (0, 1.0), "-X": (0, -1.0), "Y": (1, 1.0), "-Y": (1, -1.0), "Z": (2, 1.0), "-Z": (2, -1.0)}
 
 
+def selected_vertices(obj: bpy.types.Object) -> Mask:
+    """Return which vertices (v,) of a mesh are selected in Edit Mode."""
+    obj.update_from_editmode()
+    return np.array([vertex.select for vertex in obj.data.vertices], dtype=np.bool_)
+
+
 def set_pins(obj: bpy.types.Object, values: Array) -> int:
     """Write pin weights (v,) to the object's pin group, created if needed. Return the number of pinned vertices."""
     obj.dampsim.pin_group = write_own_weights(obj, obj.dampsim.pin_group, PIN_GROUP_NAME, values).name
@@ -50,17 +56,16 @@ def set_pins(obj: bpy.types.Object, values: Array) -> int:
 class _PinOperator(ChosenObjectsOperator):
     @classmethod
     def poll(cls, context: Context) -> bool:
-        if not super().poll(context):
-            return False
-        if not any(_is_paintable(obj) for obj in chosen_simulated(context)):
-            cls.poll_message_set(translate, "Switch to Object or Edit Mode, and make the mesh local")  # type: ignore[attr-defined]
-            return False
-        return True
+        return super().poll(context) and can_paint(cls, *chosen_simulated(context))
 
     def apply(self, context: Context, obj: bpy.types.Object) -> str:
-        if not _is_paintable(obj):
+        if not is_paintable(obj):
             raise PinError(f"{obj.name}: weights cannot be written. Switch to Object or Edit Mode, and make it local.")
-        set_pins(obj, self.weights(context, obj))
+        return self.write(obj, self.weights(context, obj))
+
+    def write(self, obj: bpy.types.Object, values: Array) -> str:
+        """Write the pin weights (v,) of an object. Return a note."""
+        set_pins(obj, values)
         return f"pinned in group '{obj.dampsim.pin_group}'"
 
     def weights(self, context: Context, obj: bpy.types.Object) -> Array:
@@ -68,20 +73,13 @@ class _PinOperator(ChosenObjectsOperator):
         raise NotImplementedError
 
 
-def _is_paintable(obj: bpy.types.Object) -> bool:
-    return obj.mode in ("OBJECT", "EDIT") and obj.data.is_editable
-
-
 class DAMPSIM_OT_pin(_PinOperator, Operator):
     """Pin the vertices selected in Edit Mode: set their weight to 1 in the pin group, which is created if needed"""
 
-    bl_idname = "dampsim.pin"
     bl_label = "Pin Selected Vertices"
-    bl_options = {"REGISTER", "UNDO"}
 
     def weights(self, context: Context, obj: bpy.types.Object) -> Array:
-        obj.update_from_editmode()
-        selected = np.array([vertex.select for vertex in obj.data.vertices], dtype=np.bool_)
+        selected = selected_vertices(obj)
         if selected.all() or not selected.any():
             which = "all vertices are" if selected.any() else "no vertex is"
             raise PinError(f"{obj.name}: {which} selected. Select the vertices to pin in Edit Mode.")
@@ -90,39 +88,39 @@ class DAMPSIM_OT_pin(_PinOperator, Operator):
         return np.where(selected, 1.0, before)
 
 
-class DAMPSIM_OT_free(_PinOperator, Operator):
+class _FreeOperator(_PinOperator):
+    def write(self, obj: bpy.types.Object, values: Array) -> str:
+        """Replace the previewed pin weights (v,) of an object, or else those of its pin group. Return a note."""
+        previews = PinPreviews.current()
+        if obj.session_uid in previews:
+            previews[obj.session_uid] = replace(previews[obj.session_uid], weights=values)
+            return "preview changed. Press Apply to use it"
+        set_pins(obj, values)
+        return f"pins changed in group '{obj.dampsim.pin_group}'"
+
+
+class DAMPSIM_OT_free(_FreeOperator, Operator):
     """Free the vertices selected in Edit Mode: remove them from the pin group, or from the previewed pins"""
 
-    bl_idname = "dampsim.free"
     bl_label = "Free Selected Vertices"
-    bl_options = {"REGISTER", "UNDO"}
 
     def weights(self, context: Context, obj: bpy.types.Object) -> Array:
-        obj.update_from_editmode()
-        selected = np.array([vertex.select for vertex in obj.data.vertices], dtype=np.bool_)
+        selected = selected_vertices(obj)
         if not selected.any():
             raise PinError(f"{obj.name}: no vertex is selected. Select the vertices to free in Edit Mode.")
         return np.where(selected, 0.0, current_weights(obj))
 
-    def apply(self, context: Context, obj: bpy.types.Object) -> str:
-        return replace_weights(obj, self.weights(context, obj)) if _is_paintable(obj) else super().apply(context, obj)
 
-
-class DAMPSIM_OT_free_bones(_PinOperator, Operator):
+class DAMPSIM_OT_free_bones(_FreeOperator, Operator):
     """Free the vertices that the bones selected in Pose Mode move, and keep all other pins"""
 
-    bl_idname = "dampsim.free_bones"
     bl_label = "Free Selected Bones"
-    bl_options = {"REGISTER", "UNDO"}
 
     def weights(self, context: Context, obj: bpy.types.Object) -> Array:
         values = freed_weights(obj, current_weights(obj))
         if values is None:
             raise PinError(f"{obj.name}: select some, but not all, of the bones that move it in Pose Mode.")
         return values
-
-    def apply(self, context: Context, obj: bpy.types.Object) -> str:
-        return replace_weights(obj, self.weights(context, obj)) if _is_paintable(obj) else super().apply(context, obj)
 
 
 def current_weights(obj: bpy.types.Object) -> Array:
@@ -136,23 +134,11 @@ def current_weights(obj: bpy.types.Object) -> Array:
     return read_weights(obj, [name])[0]
 
 
-def replace_weights(obj: bpy.types.Object, values: Array) -> str:
-    """Replace the previewed pin weights (v,) of an object, or else those of its pin group. Return a note."""
-    previews = PinPreviews.current()
-    if obj.session_uid in previews:
-        previews[obj.session_uid] = replace(previews[obj.session_uid], weights=values)
-        return "preview changed. Press Apply to use it"
-    set_pins(obj, values)
-    return f"pins changed in group '{obj.dampsim.pin_group}'"
-
-
 class DAMPSIM_OT_pin_bones(_PinOperator, Operator):
     """Free the vertices of the bones selected in Pose Mode, and pin all others. If no bone is selected, propose which
     ones become free. The result is previewed in the viewport until you apply it"""
 
-    bl_idname = "dampsim.pin_bones"
     bl_label = "Pin from Bones"
-    bl_options = {"REGISTER", "UNDO"}
 
     preview: BoolProperty(
         name="Preview", description="Show the pins in the viewport first, and write no weights", options={"SKIP_SAVE"}
@@ -162,15 +148,11 @@ class DAMPSIM_OT_pin_bones(_PinOperator, Operator):
     def poll(cls, context: Context) -> bool:
         if not super().poll(context):
             return False
-        if not any(bone_influences(obj) for obj in chosen_simulated(context)):
-            cls.poll_message_set(
-                translate, "No bone moves the object. Parent it to a bone, or add an Armature modifier"
-            )
-            return False
-        return True
+        message = "No bone moves the object. Parent it to a bone, or add an Armature modifier"
+        return is_met(cls, any(map(bone_influences, chosen_simulated(context))), message)
 
     def apply(self, context: Context, obj: bpy.types.Object) -> str:
-        if not _is_paintable(obj):
+        if not is_paintable(obj):
             return super().apply(context, obj)
         proposal = propose_pins(obj)
         if proposal is None:
@@ -189,9 +171,7 @@ class DAMPSIM_OT_pin_bones(_PinOperator, Operator):
 class DAMPSIM_OT_pin_apply(_PinOperator, Operator):
     """Write the previewed pins to the pin group"""
 
-    bl_idname = "dampsim.pin_apply"
     bl_label = "Apply"
-    bl_options = {"REGISTER", "UNDO"}
 
     def objects(self, context: Context) -> list[bpy.types.Object]:
         return previewed_objects(context)
@@ -206,16 +186,15 @@ class DAMPSIM_OT_pin_apply(_PinOperator, Operator):
 class DAMPSIM_OT_pin_cancel(ChosenObjectsOperator, Operator):
     """Discard the previewed pins, and keep the pin group as it is"""
 
-    bl_idname = "dampsim.pin_cancel"
     bl_label = "Cancel"
+    bl_options = set[str]()
 
     def objects(self, context: Context) -> list[bpy.types.Object]:
         return previewed_objects(context)
 
-    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+    def apply(self, context: Context, obj: bpy.types.Object) -> None:
         del PinPreviews.current()[obj.session_uid]
         redraw_viewports()
-        return ""
 
 
 def previewed_objects(context: Context) -> list[bpy.types.Object]:
@@ -244,9 +223,7 @@ def bones_text(obj: bpy.types.Object) -> str:
 class DAMPSIM_OT_pin_gradient(_PinOperator, Operator):
     """Pin one end with weights that fade towards the other end"""
 
-    bl_idname = "dampsim.pin_gradient"
     bl_label = "Pin Gradient"
-    bl_options = {"REGISTER", "UNDO"}
 
     begin: EnumProperty(
         name="From",
@@ -322,10 +299,7 @@ class DAMPSIM_OT_pin_gradient(_PinOperator, Operator):
 class DAMPSIM_OT_let_fall(ChosenObjectsOperator, Operator):
     """Leave the object unpinned on purpose: it falls from the first frame, and only floors and colliders stop it"""
 
-    bl_idname = "dampsim.let_fall"
     bl_label = "Let It Fall"
-    bl_options = {"REGISTER", "UNDO"}
 
-    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+    def apply(self, context: Context, obj: bpy.types.Object) -> None:
         obj.dampsim.let_fall = True
-        return ""

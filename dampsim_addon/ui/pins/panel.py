@@ -9,13 +9,13 @@ from ....core import PARAMETERS
 from ...blender.animation import animated_paths
 from ...model.groups import format_names
 from ...model.links import is_linked
-from ...model.objects import chosen_simulated, is_job_running
+from ...model.objects import chosen_simulated
 from ...model.registry import reuse_last_scan
 from ...scene_reader.bone_chains import bone_influences
 from ...status.pieces import known_parts
 from ...translations import translate
 from ..common.chosen_objects import count_label
-from ..common.layout import BOX_MARGIN, draw_parameters, draw_property, draw_slider, draw_wrapped
+from ..common.layout import BOX_MARGIN, draw_parameters, draw_property, draw_slider, draw_wrapped, enabled_column
 from ..contact.operators import DAMPSIM_OT_collider, DAMPSIM_OT_floor, can_be_collider
 from .operators import (
     DAMPSIM_OT_free,
@@ -39,13 +39,11 @@ def falls_unintentionally(obj: bpy.types.Object, scene: bpy.types.Scene) -> bool
 
 def draw_pins(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
     group = obj.dampsim
-    column = layout.column(align=True)
-    column.enabled = not is_job_running(context)
+    column = enabled_column(layout, context, align=True)
     draw_property(column, group, "pin_group", "Pins", context, search=(obj, "vertex_groups"))
     if group.pin_group and group.pin_group not in obj.vertex_groups:
-        draw_wrapped(
-            column, f"Vertex group '{group.pin_group}' is missing. Choose another, or pin again", "ERROR", context
-        )
+        text = f"Vertex group '{group.pin_group}' is missing. Choose another, or pin again"
+        draw_wrapped(column, text, "ERROR", context)
     # Without its row, keyframes that stay could not be removed.
     if group.pin_group or "dampsim.hold" in animated_paths(obj):
         row = column.column(align=True)
@@ -67,8 +65,7 @@ def draw_pins(layout: UILayout, obj: bpy.types.Object, context: Context) -> None
         row.operator(DAMPSIM_OT_free_bones.bl_idname, text="Free Bones", icon="UNPINNED")
         draw_preview(layout, context)
         return
-    box = layout.box().column(align=True)
-    box.enabled = not is_job_running(context)
+    box = enabled_column(layout.box(), context, align=True)
     draw_wrapped(box, "Nothing is pinned, so it will fall", "ERROR", context, BOX_MARGIN)
     with reuse_last_scan():
         has_possible_collider = any(can_be_collider(other, obj) for other in context.selected_objects)
@@ -100,8 +97,7 @@ def draw_preview(layout: UILayout, context: Context) -> None:
     objects = previewed_objects(context)
     if not objects:
         return
-    box = layout.box().column(align=True)
-    box.enabled = not is_job_running(context)
+    box = enabled_column(layout.box(), context, align=True)
     proposals = [PinPreviews.current()[obj.session_uid] for obj in objects]
     for text in dict.fromkeys(proposal.text for proposal in proposals):
         draw_wrapped(box, f"Preview: {text}", "HIDE_OFF", context, BOX_MARGIN)

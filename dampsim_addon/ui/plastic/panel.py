@@ -8,9 +8,9 @@ import bpy
 from bpy.types import Context, Operator, Panel
 
 from ....core.materials import StableNeoHookean, StVK
-from ...model.objects import active_simulated, chosen_simulated, is_job_running
+from ...model.objects import active_simulated, chosen_simulated
 from ..common.chosen_objects import ChosenObjectsOperator
-from ..common.layout import ChildPanel, active_parameters, draw_slider, draw_wrapped, parameter_sections
+from ..common.layout import ChildPanel, active_parameters, draw_slider, draw_wrapped, enabled_column, parameter_sections
 from ..common.overlay_option import body_view
 from .overlay import flow_overlay
 
@@ -19,8 +19,6 @@ _RESET_PROPERTY = "plastic_reset"
 
 class DAMPSIM_PT_plastic(ChildPanel, Panel):
     bl_label = "Plasticity"
-    bl_idname = "DAMPSIM_PT_plastic"
-    bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -30,8 +28,7 @@ class DAMPSIM_PT_plastic(ChildPanel, Panel):
     def draw(self, context: Context) -> None:
         layout, obj = self.layout, active_simulated(context)
         group = obj.dampsim
-        column = layout.column(align=True)
-        column.enabled = not is_job_running(context)
+        column = enabled_column(layout, context, align=True)
         for parameter in active_parameters(group, "plastic"):
             draw_slider(column, group, parameter)
         if group.plastic_yield == 0.0:
@@ -50,9 +47,7 @@ class DAMPSIM_OT_plastic_reset(ChosenObjectsOperator, Operator):
     """Return the selected objects to their modelled shapes from this frame onwards: keyframe Reset on, and off again
     after the Settle time"""
 
-    bl_idname = "dampsim.plastic_reset"
     bl_label = "Reset from Here"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:

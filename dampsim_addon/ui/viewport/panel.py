@@ -11,8 +11,6 @@ from .overlay import OVERLAYS
 
 class DAMPSIM_PT_show(ChildPanel, Panel):
     bl_label = "Show in Viewport"
-    bl_idname = "DAMPSIM_PT_show"
-    bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context: Context) -> None:
         column, obj = self.layout.column(), active_simulated(context)

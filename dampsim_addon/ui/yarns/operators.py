@@ -7,7 +7,7 @@ import numpy as np
 from bpy.props import BoolProperty, FloatProperty, IntProperty
 from bpy.types import Context, Operator, UILayout
 
-from ....core import Array, Body, DampSimError, Index, Settings, Surface
+from ....core import Array, Body, DampSimError, Index, SceneError, Settings, Surface
 from ....core.base.wording import format_count
 from ....core.bodies.vertex_nodes import VertexSkin
 from ....core.bodies.weave import WeaveKind
@@ -23,14 +23,14 @@ from ...scene_reader.scene_builder import mesh_edges, mesh_triangles
 from ...status.pieces import YarnStatus, yarn_digest, yarn_status
 from ...translations import report, translate
 from ..add.add_operators import can_add, enable_simulation, rope_of_curve
+from ..common.chosen_objects import EditOperator, NamedOperator, select_only
 from ..common.layout import draw_wrapped
 
 
-class DAMPSIM_OT_weave(Operator):
+class DAMPSIM_OT_weave(NamedOperator, Operator):
     """Weave yarns along the edge loops of the active quad mesh, or a new swatch if no mesh is active. A woven object
     keeps its settings, and its yarns are rebuilt for the current mesh and Thickness"""
 
-    bl_idname = "dampsim.weave"
     bl_label = "Weave"
     bl_options = {"REGISTER", "UNDO"}
 
@@ -89,37 +89,26 @@ def simulated_source(obj: bpy.types.Object) -> bpy.types.Object | None:
     return rope_of_curve(obj) if obj.type == "CURVE" else yarn_source(obj)
 
 
-class DAMPSIM_OT_select_woven(Operator):
+class DAMPSIM_OT_select_woven(EditOperator, Operator):
     """Select the simulated mesh that this object follows, or whose yarns it shows"""
 
-    bl_idname = "dampsim.select_woven"
     bl_label = "Select Simulated Mesh"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         return context.mode == "OBJECT" and context.object is not None and simulated_source(context.object) is not None
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         source = simulated_source(context.object)
         if source is None or source.name not in context.view_layer.objects:
-            report(
-                self, {"ERROR"}, f"{context.object.name}: its simulated mesh is not in this view layer. Add it there."
-            )
-            return {"CANCELLED"}
-        for other in context.selected_objects:
-            other.select_set(False)
-        source.select_set(True)
-        context.view_layer.objects.active = source
-        return {"FINISHED"}
+            raise SceneError(f"{context.object.name}: its simulated mesh is not in this view layer. Add it there.")
+        select_only(context, source)
 
 
-class DAMPSIM_OT_drop_yarns(Operator):
+class DAMPSIM_OT_drop_yarns(EditOperator, Operator):
     """Delete the selected yarn objects whose simulated mesh was deleted"""
 
-    bl_idname = "dampsim.drop_yarns"
     bl_label = "Delete Orphaned Yarns"
-    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -127,12 +116,11 @@ class DAMPSIM_OT_drop_yarns(Operator):
             is_orphaned_yarn(one, context.scene) for one in context.selected_objects
         )
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         orphans = [obj for obj in context.selected_objects if is_orphaned_yarn(obj, context.scene)]
         for obj in orphans:
             delete_yarn_object(obj)
         report(self, {"INFO"}, f"Deleted yarn objects: {len(orphans)}")
-        return {"FINISHED"}
 
 
 def _weave_object(obj: bpy.types.Object, context: Context) -> tuple[WovenCloth, Index, Array]:
@@ -161,40 +149,21 @@ def _create_swatch(context: Context, column_count: int, row_count: int, size: fl
     """Create a vertical swatch at the 3D cursor with loose yarn ends, pinned at the upper ones."""
     rows, columns = row_count + 2, column_count + 2
     pitch = size / (columns - 1)
-    vertex_indices = np.full((rows, columns), -1)
-    grid_points = [
-        (i, j) for i in range(rows) for j in range(columns) if not (i in (0, rows - 1) and j in (0, columns - 1))
-    ]
-    vertex_indices[tuple(np.array(grid_points).T)] = np.arange(len(grid_points))
-    point_positions = [((j - 0.5 * (columns - 1)) * pitch, 0.0, -i * pitch) for i, j in grid_points]
-    tail_edges = [
-        (vertex_indices[a, j], vertex_indices[b, j])
-        for j in range(1, columns - 1)
-        for a, b in ((0, 1), (rows - 2, rows - 1))
-    ]
-    tail_edges += [
-        (vertex_indices[i, a], vertex_indices[i, b])
-        for i in range(1, rows - 1)
-        for a, b in ((0, 1), (columns - 2, columns - 1))
-    ]
-    quads = [
-        (vertex_indices[i, j], vertex_indices[i + 1, j], vertex_indices[i + 1, j + 1], vertex_indices[i, j + 1])
-        for i in range(1, rows - 2)
-        for j in range(1, columns - 2)
-    ]
+    has_vertex = np.ones((rows, columns), dtype=np.bool_)
+    has_vertex[np.ix_((0, -1), (0, -1))] = False
+    points = [((j - 0.5 * (columns - 1)) * pitch, 0.0, -i * pitch) for i, j in np.argwhere(has_vertex).tolist()]
+    index = np.full((rows, columns), -1)
+    index[has_vertex] = np.arange(len(points))
+    tails = [np.stack([one[0], one[1], one[-2], one[-1]], axis=1) for one in (index[:, 1:-1], index.T[:, 1:-1])]
+    quads = np.stack([index[1:-2, 1:-2], index[2:-1, 1:-2], index[2:-1, 2:-1], index[1:-2, 2:-1]], axis=2)
     mesh = bpy.data.meshes.new("Swatch")
-    mesh.from_pydata(
-        point_positions, [tuple(map(int, pair)) for pair in tail_edges], [tuple(map(int, quad)) for quad in quads]
-    )
+    mesh.from_pydata(points, np.concatenate(tails).reshape(-1, 2).tolist(), quads.reshape(-1, 4).tolist())
     mesh.update()
     obj = bpy.data.objects.new("Swatch", mesh)
     context.collection.objects.link(obj)
     obj.location = context.scene.cursor.location
     obj.vertex_groups.new(name="Pin").add(list(range(columns - 2)), 1.0, "REPLACE")
-    for other in context.selected_objects:
-        other.select_set(False)
-    obj.select_set(True)
-    context.view_layer.objects.active = obj
+    select_only(context, obj)
     context.view_layer.update()
     return obj
 
