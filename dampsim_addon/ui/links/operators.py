@@ -66,6 +66,7 @@ class DAMPSIM_OT_link(EditOperator, Operator):
 
     def edit(self, context: Context) -> None:
         obj = active_simulated(context)
+        assert obj is not None
         others, linked = [other for other in context.selected_objects if other != obj], []
         shape = _checked_rest_shape(context, obj)
         for other in others:
