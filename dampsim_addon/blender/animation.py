@@ -56,11 +56,15 @@ def all_strips(data: bpy.types.AnimData | None) -> list[Any]:
     return [strip for track in (data.nla_tracks if data is not None else ()) for strip in strips_within(track)]
 
 
-def strips_within(parent: Any) -> Iterator[Any]:
-    """Iterate over the strips of an NLA track or a meta strip, also those inside meta strips."""
+def strips_within(parent: Any, only_audible: bool = False) -> Iterator[Any]:
+    """Iterate over the strips of an NLA track or a meta strip, also those inside meta strips.
+
+    only_audible: leave out muted strips, and those inside of them.
+    """
     for strip in parent.strips:
-        yield strip
-        yield from strips_within(strip)
+        if not (only_audible and strip.mute):
+            yield strip
+            yield from strips_within(strip, only_audible)
 
 
 def animated_paths(block: bpy.types.ID) -> list[str]:

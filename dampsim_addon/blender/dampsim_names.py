@@ -197,11 +197,6 @@ def played_file(modifier: Any) -> str:
     return modifier.filepath if modifier.type == "MESH_CACHE" else ""
 
 
-def tag_cache_file(file: bpy.types.CacheFile) -> None:
-    """Tag Blender's datablock of a cache file as made by a bake."""
-    file[_BAKE_TAG] = True
-
-
 def is_bake_cache_file(file: bpy.types.CacheFile) -> bool:
     """Return whether a bake made Blender's datablock of a cache file."""
     return bool(file.get(_BAKE_TAG)) or (
@@ -209,11 +204,14 @@ def is_bake_cache_file(file: bpy.types.CacheFile) -> bool:
     )
 
 
-def tag_action(action: bpy.types.Action, is_base: bool = False, mark: str = "") -> None:
-    """Tag an action as made by a bake. is_base: whether it holds the bake's keys at zero.  mark: see bake_mark()."""
-    action[_BAKE_TAG] = _BASE if is_base else True
+def tag_bake(block: bpy.types.ID, is_base: bool = False, mark: str = "") -> None:
+    """Tag an action or Blender's datablock of a cache file as made by a bake.
+
+    is_base: whether an action holds the bake's keys at zero.  mark: see bake_mark().
+    """
+    block[_BAKE_TAG] = _BASE if is_base else True
     if mark:
-        action[_MARK_TAG] = mark
+        block[_MARK_TAG] = mark
 
 
 def bake_mark(block: Any) -> str:
@@ -231,7 +229,7 @@ def mark_data(data: bpy.types.Bone | bpy.types.BoneCollection | bpy.types.ID, ma
 
 
 def untag_action(action: Any) -> None:
-    """Remove the tags of tag_action() and record_curves()."""
+    """Remove the tags of tag_bake() and record_curves()."""
     for tag in (_BAKE_TAG, _CURVES_TAG, _MARK_TAG):
         if tag in action:
             del action[tag]
@@ -242,14 +240,10 @@ def is_tagged_action(action: bpy.types.Action) -> bool:
     return bool(action.get(_BAKE_TAG))
 
 
-def is_base_action(action: bpy.types.Action) -> bool:
-    """Return whether an action holds the keys of a bake at zero."""
-    return bool(action.get(_BAKE_TAG) == _BASE)
-
-
 def plays_bake(strip: Any, mark: str, is_base: bool = False) -> bool:
     """Return whether an NLA strip plays the action of a bake, or that of its base track. mark: see bake_mark()."""
-    return strip.action is not None and has_bake(strip.action, mark) and is_base_action(strip.action) == is_base
+    action = strip.action
+    return action is not None and has_bake(action, mark) and (action.get(_BAKE_TAG) == _BASE) == is_base
 
 
 def has_bake(action: bpy.types.Action, mark: str) -> bool:

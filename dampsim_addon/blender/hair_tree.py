@@ -121,7 +121,8 @@ class HairTree:
         begin.pair_with_output(finish)
         nodes.fill(begin, {"Iterations": self.segments, "Geometry": geometry})
         number = nodes.math("ADD", begin.outputs["Iteration"], 1.0)
-        is_point = nodes.compare(nodes.curve.outputs["Index in Curve"], number)
+        indices = {"A": nodes.curve.outputs["Index in Curve"], "B": number}
+        is_point = nodes.field("FunctionNodeCompare", indices, data_type="INT", operation="EQUAL")
         start = nodes.at_index(nodes.previous, nodes.position)
         distance, outward = self._nearest_surface(nodes, nodes.position)
         segment = nodes.attribute(_SEGMENT, "FLOAT_VECTOR")
@@ -171,7 +172,8 @@ class HairTree:
                 distance, outward = own_distance, own_outward
                 continue
             is_nearer = nodes.math("LESS_THAN", own_distance, distance)
-            outward = nodes.switch(is_nearer, outward, own_outward)
+            choice = {"Switch": is_nearer, "False": outward, "True": own_outward}
+            outward = nodes.field("GeometryNodeSwitch", choice, input_type="VECTOR")
             distance = nodes.math("MINIMUM", distance, own_distance)
         return distance, outward
 

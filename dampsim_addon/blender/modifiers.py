@@ -9,7 +9,7 @@ import bpy
 from .animation import animated_paths
 from .dampsim_names import is_output_modifier
 from .geometry_nodes import modifier_effect
-from .movers import MODIFIER_EFFECTS, ModifierEffect, is_moving_ocean, modifier_type_effect, moves_on_its_own
+from .movers import MODIFIER_EFFECTS, ModifierEffect, modifier_type_effect, moves_on_its_own
 
 # Types that always move vertices and keep the topology. Pins follow these. See also is_deforming().
 DEFORMING = frozenset(name for name, effect in MODIFIER_EFFECTS.items() if effect is ModifierEffect.MOVES)
@@ -30,7 +30,7 @@ def is_deforming(modifier: bpy.types.Modifier) -> bool:
     """Return whether a modifier moves vertices over time and keeps the topology, so that pins follow it."""
     if modifier.type == "NODES":
         return modifier_effect(modifier).keeps_topology and moves_on_its_own(modifier)
-    return modifier.type in DEFORMING or is_moving_ocean(modifier)
+    return modifier.type in DEFORMING or bool(modifier.type == "OCEAN" and modifier.geometry_mode == "DISPLACE")
 
 
 def deform_stack(

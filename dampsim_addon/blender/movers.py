@@ -67,11 +67,6 @@ def modifier_type_effect(modifier_type: str) -> ModifierEffect:
     return MODIFIER_EFFECTS.get(modifier_type, ModifierEffect.SIMULATES)
 
 
-def is_moving_ocean(modifier: Any) -> bool:
-    """Return whether a modifier is an Ocean that displaces the vertices of the mesh."""
-    return bool(modifier.type == "OCEAN" and modifier.geometry_mode == "DISPLACE")
-
-
 def moves_on_its_own(modifier: Any) -> bool:
     """Return whether a modifier may move or replace vertices over time, apart from the motion of its input."""
     effect = modifier_type_effect(modifier.type)

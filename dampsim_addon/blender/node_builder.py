@@ -100,14 +100,6 @@ class NodeBuilder:
     def both(self, first: Any, second: Any) -> Any:
         return self.field("FunctionNodeBooleanMath", (first, second), operation="AND")
 
-    def compare(self, first: Any, second: Any) -> Any:
-        """Return whether two whole numbers are equal."""
-        return self.field("FunctionNodeCompare", {"A": first, "B": second}, data_type="INT", operation="EQUAL")
-
-    def switch(self, is_second: Any, first: Any, second: Any) -> Any:
-        inputs = {"Switch": is_second, "False": first, "True": second}
-        return self.field("GeometryNodeSwitch", inputs, input_type="VECTOR")
-
     def on_domain(self, value: Any, domain: str, kind: str = "FLOAT") -> Any:
         """Return a field that is evaluated on a domain, whatever the domain of its user."""
         return self.field("GeometryNodeFieldOnDomain", {"Value": value}, data_type=kind, domain=domain)

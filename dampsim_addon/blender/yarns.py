@@ -35,7 +35,7 @@ def create_yarn_object(
     sides: (p,) offset of the yarn's centre along the vertex normal, in half thicknesses.  thickness: m.
     digest: of the woven object, see stored_yarn_digest().
     """
-    predecessor = yarn_object(woven)
+    predecessor = next(filter(shows_yarns, woven.children), None)
     if predecessor is not None:
         delete_yarn_object(predecessor)
     mesh = bpy.data.meshes.new(f"{woven.name} Yarns")
@@ -59,11 +59,6 @@ def create_yarn_object(
     obj.modifiers.new(YARN_MODIFIER, "NODES").node_group = tree
     sockets[_WOVEN].default_value = sockets[_MATERIAL].default_value = None
     return obj
-
-
-def yarn_object(woven: bpy.types.Object) -> bpy.types.Object | None:
-    """Return the object that shows a woven object's yarns. Takes time proportional to the objects in the file."""
-    return next((child for child in woven.children if shows_yarns(child)), None)
 
 
 def shows_yarns(obj: bpy.types.Object) -> bool:

@@ -25,7 +25,7 @@ from ..blender.dampsim_names import (
     is_dampsim_fcurve,
     plays_bake,
     record_curves,
-    tag_action,
+    tag_bake,
     untag_action,
 )
 from .target import apply_settings, read_settings_of
@@ -55,15 +55,7 @@ def has_audible_strip(data: bpy.types.AnimData | None, mark: str = "") -> bool:
     if data is None or not data.use_nla:
         return False
     tracks = [track for track in data.nla_tracks if track.is_solo] or [t for t in data.nla_tracks if not t.mute]
-    return any(plays_bake(strip, mark) for track in tracks for strip in _audible_strips(track))
-
-
-def _audible_strips(parent: Any) -> Iterator[Any]:
-    """Iterate over the strips of an NLA track or a meta strip that are not muted."""
-    for strip in parent.strips:
-        if not strip.mute:
-            yield strip
-            yield from _audible_strips(strip)
+    return any(plays_bake(strip, mark) for track in tracks for strip in strips_within(track, only_audible=True))
 
 
 def has_base_track(data: bpy.types.AnimData | None, mark: str = "") -> bool:
@@ -162,7 +154,7 @@ def neutral_values(curves: Iterable[Curve]) -> dict[Curve, float]:
 
 def _new_action(name: str, owner: Any, mark: str, is_base: bool = False) -> bpy.types.Action:
     action = bpy.data.actions.new(name)
-    tag_action(action, is_base, mark)
+    tag_bake(action, is_base, mark)
     action.slots.new(id_type=_id_type(owner), name=owner.name)
     return action
 

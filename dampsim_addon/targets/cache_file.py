@@ -22,7 +22,7 @@ from ..blender.dampsim_names import (
     is_bake_cache_file,
     live_modifiers,
     played_file,
-    tag_cache_file,
+    tag_bake,
 )
 from ..blender.mesh_cache import add_cache_modifier, play_file, remove_modifier
 from ..blender.operator_calls import call_operator
@@ -135,7 +135,7 @@ def open_cache_file(obj: bpy.types.Object, path: str) -> bpy.types.CacheFile:
     call_operator(bpy.ops.cachefile.open, text, "bake to another target", filepath=path)
     file = next(file for file in bpy.data.cache_files if file not in files_before)
     file.name = f"{PREFIX}{obj.name}"
-    tag_cache_file(file)
+    tag_bake(file)
     return file
 
 

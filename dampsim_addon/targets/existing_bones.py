@@ -213,15 +213,16 @@ def clashing_bones(obj: bpy.types.Object) -> list[str]:
     if action is None or is_tagged_action(action):
         return []
     paths = {curve.data_path for bag in slot_bags(data) for curve in bag.fcurves}
-    return [bone.name for bone in chosen_bones(obj) if any(bone.path_from_id(n) in paths for n in _names(obj, bone))]
+    channels = ChainChannels[obj.dampsim.chain_channels]
+    return [bone.name for bone in chosen_bones(obj) if not paths.isdisjoint(_keyed_paths(bone, channels))]
 
 
-def _names(obj: bpy.types.Object, bone: bpy.types.PoseBone) -> list[str]:
-    """Return the properties of a bone that a bake keys."""
-    return _property_names(bone, ChainChannels[obj.dampsim.chain_channels])
+def _keyed_paths(bone: bpy.types.PoseBone, channels: ChainChannels) -> list[str]:
+    return [bone.path_from_id(name) for name in _property_names(bone, channels)]
 
 
 def _property_names(bone: bpy.types.PoseBone, channels: ChainChannels) -> list[str]:
+    """Return the properties of a bone that a bake keys."""
     rotation = "rotation_quaternion" if bone.rotation_mode == "QUATERNION" else "rotation_euler"
     return [rotation, *(["location"] if channels.value > 3 else []), *(["scale"] if channels.value > 6 else [])]
 
@@ -289,7 +290,8 @@ def _check_bone(obj: bpy.types.Object, rig: Any, bone: bpy.types.PoseBone) -> No
     if bone.rotation_mode == "AXIS_ANGLE":
         raise SceneError(f"{name} uses Axis Angle, which does not turn evenly between keys; set another rotation mode.")
     drivers = rig.animation_data.drivers if rig.animation_data is not None else ()
-    if any(driver.data_path in [bone.path_from_id(n) for n in _names(obj, bone)] for driver in drivers):
+    paths = _keyed_paths(bone, ChainChannels[obj.dampsim.chain_channels])
+    if any(driver.data_path in paths for driver in drivers):
         raise SceneError(f"{name} has a driver, which wins over the bake; remove it, or choose other bones.")
     mark = pose_mark(bone)
     other = next((o for o in bpy.data.objects if o.data != obj.data and mark and record_mark(o.data) == mark), None)
