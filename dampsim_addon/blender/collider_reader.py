@@ -38,7 +38,7 @@ class ColliderReader:
         vertices = self.world_positions(view_layer, frame)
         if self.plane:
             return vertices, np.zeros((0, 3), dtype=np.int64)
-        mesh = self._mesh(view_layer)
+        mesh = self.obj.evaluated_get(view_layer.depsgraph).data
         self._first_topology = _topology(mesh)
         mesh.calc_loop_triangles()
         triangles = read_array(mesh.loop_triangles, "vertices", np.int32, 3)
@@ -74,12 +74,8 @@ class ColliderReader:
             return _plane_points(obj, matrix, frame_words)
         check_scale(obj, matrix, frame_words)
         if self._first_topology is not None:
-            self._check_topology(self._mesh(view_layer), frame_words)
+            self._check_topology(self.obj.evaluated_get(view_layer.depsgraph).data, frame_words)
         return world_vertices(obj, view_layer)
-
-    def _mesh(self, view_layer: bpy.types.ViewLayer) -> bpy.types.Mesh:
-        mesh: bpy.types.Mesh = self.obj.evaluated_get(view_layer.depsgraph).data
-        return mesh
 
     def _check_topology(self, mesh: bpy.types.Mesh, frame_words: str) -> None:
         assert self._first_topology is not None

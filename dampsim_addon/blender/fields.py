@@ -28,7 +28,6 @@ def _is_field(field: bpy.types.FieldSettings | None) -> bool:
 
 
 def _has_particle_fields(obj: bpy.types.Object) -> bool:
-    """Return whether particles of an object are force fields."""
     particles = [system.settings for system in obj.particle_systems]
     return any(_is_field(field) for one in particles for field in (one.force_field_1, one.force_field_2))
 

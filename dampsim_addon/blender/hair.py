@@ -187,7 +187,6 @@ def _fill_tree(
     wires: GuideWires,
     colliders: Sequence[HairCollider],
 ) -> None:
-    """Write the attributes of hair points, and build the tree."""
     assigned, guides = GuideWeights.create(strands, wires), []
     for k, (points, weights) in enumerate(zip(assigned.points, assigned.weights, strict=True)):
         point_name = _write_attribute(obj.data, f"{_GUIDE}{k}", "INT", "value", points.astype(np.int32))
@@ -206,7 +205,6 @@ def _state(strands: Strands, wires: GuideWires, colliders: Sequence[HairCollider
 
 
 def _rest_attribute(tree: Any, wire: bpy.types.Object) -> str:
-    """Return the name of the attribute of a wire's rest positions that a tree reads."""
     return next((name for name in _read_names(tree) if name.startswith(_REST) and name in wire.data.attributes), _REST)
 
 

@@ -142,7 +142,6 @@ class Sampler:
         self._absolute_keys_uid = 0
         self._bone_weights: tuple[list[int], list[Memberships]] | None = None
         self._pose_strips: list[str] = []
-        self._frame = (scene.frame_current, scene.frame_subframe)
         self.changes_topology, self.trailing_solidify = False, ""
         self.counts: MeshCounts | None = None
 
@@ -224,7 +223,6 @@ class Sampler:
 
     @contextmanager
     def _without(self, modifiers: Sequence[bpy.types.Modifier]) -> Iterator[None]:
-        """Temporarily switch off some modifiers."""
         try:
             for modifier in modifiers:
                 modifier.show_viewport = False

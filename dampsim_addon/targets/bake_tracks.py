@@ -62,11 +62,8 @@ def has_base_track(data: bpy.types.AnimData | None, mark: str = "") -> bool:
     """Return whether an audible base track lies beneath all strips of the bake. mark: see bake_strips()."""
     tracks = list(data.nla_tracks) if data is not None else []
     lowest = next((k for k, track in enumerate(tracks) if any(plays_bake(s, mark) for s in strips_within(track))), 0)
-    return any(
-        plays_bake(strip, mark, is_base=True) and not track.mute and not strip.mute
-        for track in tracks[:lowest]
-        for strip in strips_within(track)
-    )
+    strips = [strip for track in tracks[:lowest] if not track.mute for strip in strips_within(track) if not strip.mute]
+    return any(plays_bake(strip, mark, is_base=True) for strip in strips)
 
 
 def cycle_end(owner: Any, mark: str = "") -> int | None:
@@ -121,7 +118,6 @@ def _bags_of(action: bpy.types.Action) -> list[bpy.types.ActionChannelbag]:
 
 
 def _baked_curves(bag: bpy.types.ActionChannelbag) -> list[bpy.types.FCurve]:
-    """Return the bake's F-curves among those of a channelbag."""
     return [curve for curve in bag.fcurves if is_dampsim_fcurve(bag.id_data, curve.data_path)]
 
 
@@ -181,7 +177,6 @@ def _add_strip(track: bpy.types.NlaTrack, action: bpy.types.Action, first: float
 def _write_curves(
     action: bpy.types.Action, slot: Any, points: Mapping[Curve, Array], span: tuple[float, float], is_cyclic: bool
 ) -> None:
-    """Replace the bake's F-curves in a slot of an action."""
     layer = action.layers[0] if len(action.layers) else action.layers.new("Bake")
     strip = layer.strips[0] if len(layer.strips) else layer.strips.new(type="KEYFRAME")
     bag = strip.channelbag(slot, ensure=True)
@@ -207,7 +202,6 @@ def _rewrite_strips(
     span: tuple[float, float],
     is_cyclic: bool,
 ) -> None:
-    """Rewrite the actions of the strips and keep all settings of the strips."""
     for action in {strip.action for strip in strips}:
         users = [strip for strip in strips if strip.action == action]
         slot, previous = users[0].action_slot, _curve_span(action)

@@ -125,8 +125,7 @@ def name_root(obj: bpy.types.Object) -> str:
 
     It is the object's name, numbered if taken. The root bone of a previous bake keeps its name.
     """
-    rig = _followed_rig(obj)
-    root = _root_of(rig) if rig is not None else None
+    root = _root_of(_followed_rig(obj))
     if root is not None:
         return str(root.name)
     if lost_root := _lost_root(obj, read_record(obj.data)):
@@ -144,7 +143,7 @@ def provide_rig(obj: bpy.types.Object, root: str, size: float, mark: str) -> Any
     root: name of the root bone and its vertex group.  size: of the object, in its own space.
     """
     rig = _followed_rig(obj)
-    if rig is None or _root_of(rig) is None:
+    if _root_of(rig) is None:
         remove_rig(obj)
         data = bpy.data.armatures.new(f"{PREFIX}{obj.name}")
         rig = bpy.data.objects.new(f"{PREFIX}{obj.name}", data)
@@ -186,7 +185,7 @@ def remove_rig(obj: bpy.types.Object) -> None:
     """Remove the generated rig of an object, unless another object, such as a duplicate, follows it."""
     for modifier in [one for one in obj.modifiers if is_rig_modifier(one)]:
         rig = modifier.object
-        root = _root_of(rig) if rig is not None else None
+        root = _root_of(rig)
         remove_modifier(obj, modifier)
         if root is not None and root.name in obj.vertex_groups:
             obj.vertex_groups.remove(obj.vertex_groups[root.name])
@@ -299,7 +298,8 @@ def _armature_of(obj: bpy.types.Object, rig: Any) -> Any:
 
 
 def _root_of(rig: Any) -> Any:
-    return next((bone for bone in rig.data.bones if bone.parent is None and not bake_mark(bone)), None)
+    bones = rig.data.bones if rig is not None else ()
+    return next((bone for bone in bones if bone.parent is None and not bake_mark(bone)), None)
 
 
 def describe_bones(rig: Any, record: BoneRecord) -> list[NewBone]:

@@ -548,7 +548,6 @@ def _check_modifiers(obj: bpy.types.Object) -> None:
 
 
 def _check_rig(obj: bpy.types.Object, rig: Any) -> None:
-    """Raise SceneError if a bake cannot animate a rig."""
     if not is_local(rig, rig.data):
         raise SceneError(
             f"{obj.name}: its rig {rig.name} is linked and cannot get bones or keyframes; make it local, or {_KEYS}."
@@ -570,7 +569,6 @@ def _check_rig(obj: bpy.types.Object, rig: Any) -> None:
 
 
 def _check_new_bones(obj: bpy.types.Object, rig: Any) -> None:
-    """Raise SceneError if a rig cannot get new bones."""
     users = rig.data.users - int(rig.data.use_fake_user)
     if users > 1:
         raise SceneError(

@@ -274,7 +274,6 @@ def _channels(
 
 
 def _check_bone(obj: bpy.types.Object, rig: Any, bone: bpy.types.PoseBone) -> None:
-    """Raise SceneError if a bake cannot animate a bone."""
     name = f"{obj.name}: the bone {bone.name}"
     constraint = _active_constraint(bone)
     if constraint is not None:

@@ -92,7 +92,6 @@ def _scale_file(obj: bpy.types.Object, modifier: Any, scale: float) -> None:
 
 
 def _check_strip(obj: bpy.types.Object, strip: Any, scale: float) -> None:
-    """Raise SceneError if a strip cannot be scaled."""
     if strip.use_animated_time:
         raise SceneError(f"{obj.name}: the strip {strip.name} has animated time; switch off Animated Strip Time first.")
     end = strip.frame_start + (strip.frame_end - strip.frame_start) * scale / strip.scale
