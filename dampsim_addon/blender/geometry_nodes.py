@@ -45,7 +45,7 @@ class NodeEffect:
 
     keeps_topology: whether the vertices certainly stay the same ones.  moves_points: whether it may move them.
     changes_over_time: whether the tree itself may give another result at another frame.
-    has_simulation: whether it contains a simulation zone.  images: whether it reads images or files.
+    has_simulation: whether it contains a simulation zone.  reads_files: whether it reads images or files.
     """
 
     keeps_topology: bool

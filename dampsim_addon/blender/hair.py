@@ -169,7 +169,8 @@ def update_hair(obj: bpy.types.Object, colliders: Sequence[HairCollider]) -> boo
     modifier, wire = hair_modifier(obj), guide_object(obj)
     if modifier is None or wire is None or obj.data.library is not None or modifier.node_group.library is not None:
         return False
-    tree, rest = modifier.node_group, _rest_attribute(modifier.node_group, wire)
+    tree, attributes = modifier.node_group, wire.data.attributes
+    rest = next((name for name in _read_names(tree) if name.startswith(_REST) and name in attributes), _REST)
     wires = _read_wires(wire.data, rest)
     strands = Strands.from_curves(obj.data)
     if wires is None or not len(strands.points) or tree.get(_TREE_TAG) == _state(strands, wires, colliders):
@@ -202,10 +203,6 @@ def _state(strands: Strands, wires: GuideWires, colliders: Sequence[HairCollider
     digest = hashlib.sha1(b"".join(np.ascontiguousarray(one, dtype=float).tobytes() for one in arrays)).hexdigest()
     stops = [f"{one.obj.session_uid} {one.sign:+.0f} {one.is_plane}" for one in colliders]
     return "; ".join([str(_TREE_VERSION), digest, f"{strands.radius:.6g}", *stops])
-
-
-def _rest_attribute(tree: Any, wire: bpy.types.Object) -> str:
-    return next((name for name in _read_names(tree) if name.startswith(_REST) and name in wire.data.attributes), _REST)
 
 
 def _read_wires(mesh: Any, rest: str) -> GuideWires | None:

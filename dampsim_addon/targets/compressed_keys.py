@@ -49,18 +49,11 @@ class CompressedKeys(keys.KeyTarget):
         new_keys = [keys.add_key(obj, shape_name(k), basis + shape) for k, shape in enumerate(compressed.shapes, 1)]
         numbers = shot.key_numbers
         weights = compressed.weights[np.arange(len(numbers)) % len(shot.numbers)]
-        animate_keys(
-            obj,
-            {
-                # The offset is keyed too, because FBX treats keys without animation as zero.
-                keys.value_path(offset): [(number, 1.0) for number in numbers],
-                **{
-                    keys.value_path(key): zip(numbers, values, strict=True)
-                    for key, values in zip(new_keys, weights.T, strict=True)
-                },
-            },
-            shot.cycle_end is not None,
-        )
+        # The offset is keyed too, because FBX treats keys without animation as zero.
+        curves = {keys.value_path(offset): [(number, 1.0) for number in numbers]}
+        for key, values in zip(new_keys, weights.T, strict=True):
+            curves[keys.value_path(key)] = list(zip(numbers, values, strict=True))
+        animate_keys(obj, curves, shot.cycle_end is not None)
         cost = keys.key_cost(len(basis), 1 + len(new_keys))
         return replace(cost, needed=1 + compressed.needed) if compressed.is_limited else cost
 
