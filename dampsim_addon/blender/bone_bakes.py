@@ -108,11 +108,8 @@ def _unpack(counts: bytes, groups: bytes, weights: bytes, names: Sequence[str]) 
 def read_memberships(obj: bpy.types.Object, vertices: Iterable[int]) -> list[Memberships]:
     """Return all weights of some vertices, in order."""
     names = {group.index: group.name for group in obj.vertex_groups}
-    all_vertices = obj.data.vertices
-    return [
-        [(names[one.group], float(one.weight)) for one in all_vertices[vertex].groups if one.group in names]
-        for vertex in vertices
-    ]
+    groups = (obj.data.vertices[vertex].groups for vertex in vertices)
+    return [[(names[one.group], float(one.weight)) for one in row if one.group in names] for row in groups]
 
 
 def write_memberships(obj: bpy.types.Object, vertices: Sequence[int], rows: Sequence[Memberships]) -> None:

@@ -223,9 +223,8 @@ def _read_wires(mesh: Any, rest: str) -> GuideWires | None:
 
 def find_hair(wire: bpy.types.Object) -> list[bpy.types.Object]:
     """Return the hair objects that follow a wire mesh."""
-    return [
-        obj for obj in bpy.data.objects if obj.type == "CURVES" and guide_object(obj) == wire and obj.library is None
-    ]
+    hair = [obj for obj in bpy.data.objects if obj.type == "CURVES" and obj.library is None]
+    return [obj for obj in hair if guide_object(obj) == wire]
 
 
 def hair_colliders(

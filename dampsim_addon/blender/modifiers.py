@@ -41,11 +41,14 @@ def deform_stack(
     muted: names of modifiers that count as visible, although they are temporarily switched off.
     new: modifier of DampSim that has no file yet.
     """
-    visible = [
-        m for m in obj.modifiers if (m.show_viewport or m.name in muted) and m != new and not is_output_modifier(m)
-    ]
+    visible = [m for m in _visible_modifiers(obj, muted) if m != new]
     last = max((k for k, m in enumerate(visible) if is_deforming(m) or m.type == "MIRROR"), default=-1)
     return visible[: last + 1]
+
+
+def _visible_modifiers(obj: bpy.types.Object, muted: Collection[str]) -> list[bpy.types.Modifier]:
+    """Return the user's visible modifiers. muted: see deform_stack()."""
+    return [m for m in obj.modifiers if (m.show_viewport or m.name in muted) and not is_output_modifier(m)]
 
 
 def can_change_topology(modifier: bpy.types.Modifier) -> bool:
@@ -93,10 +96,8 @@ def sampled_modifiers(obj: bpy.types.Object, muted: Collection[str] = ()) -> lis
 
 def has_weight_modifier(obj: bpy.types.Object, group: str) -> bool:
     """Return whether a sampled modifier changes the weights of a vertex group."""
-    return any(
-        modifier.type in WEIGHT_MODIFIERS and group == getattr(modifier, WEIGHT_MODIFIERS[modifier.type])
-        for modifier in sampled_modifiers(obj)
-    )
+    changing = [m for m in sampled_modifiers(obj) if m.type in WEIGHT_MODIFIERS]
+    return any(group == getattr(m, WEIGHT_MODIFIERS[m.type]) for m in changing)
 
 
 def _is_evaluated_with_deformation(modifier: bpy.types.Modifier) -> bool:
@@ -111,15 +112,8 @@ def unfelt_modifiers(obj: bpy.types.Object, muted: Collection[str] = ()) -> list
     muted: see deform_stack().
     """
     sampled, accepted = sampled_modifiers(obj, muted), obj.dampsim.accepted_modifiers.split("\n")
-    return [
-        m
-        for m in obj.modifiers
-        if (m.show_viewport or m.name in muted)
-        and not is_output_modifier(m)
-        and m not in sampled
-        and m.name not in accepted
-        and moves_on_its_own(m)
-    ]
+    others = [m for m in _visible_modifiers(obj, muted) if m not in sampled and m.name not in accepted]
+    return list(filter(moves_on_its_own, others))
 
 
 def find_switched_modifiers(obj: bpy.types.Object) -> list[bpy.types.Modifier]:
@@ -128,13 +122,8 @@ def find_switched_modifiers(obj: bpy.types.Object) -> list[bpy.types.Modifier]:
     No sampler can keep them switched off.
     """
     paths = animated_paths(obj)
-    return [
-        m
-        for m in obj.modifiers
-        if f"{m.path_from_id()}.show_viewport" in paths
-        and not is_output_modifier(m)
-        and (can_change_topology(m) or not is_deforming(m))
-    ]
+    switched = [m for m in obj.modifiers if f"{m.path_from_id()}.show_viewport" in paths and not is_output_modifier(m)]
+    return [m for m in switched if can_change_topology(m) or not is_deforming(m)]
 
 
 def modifier_settings(modifier: bpy.types.Modifier) -> list[object]:
@@ -159,4 +148,4 @@ def trailing_solidify(obj: bpy.types.Object) -> bpy.types.Modifier | None:
 
 def has_deform_modifier(obj: bpy.types.Object) -> bool:
     """Return whether a visible modifier of the user moves vertices after the shape keys."""
-    return any(is_deforming(m) and m.show_viewport and not is_output_modifier(m) for m in obj.modifiers)
+    return any(map(is_deforming, _visible_modifiers(obj, ())))

@@ -58,9 +58,7 @@ def _likely_culprit(obj: bpy.types.Object) -> bpy.types.Modifier:
     """Return the modifier most likely to change the vertex count: an animated one, or one after a deformation."""
     stack, changing = deform_stack(obj), topology_modifiers(obj)
     keyed = [m for m in changing if any(path.startswith(f'modifiers["{m.name}"]') for path in animated_paths(obj))]
-    after_deformation = [
-        m for k, m in enumerate(stack) if m in changing and any(is_deforming(one) for one in stack[:k])
-    ]
+    after_deformation = [m for k, m in enumerate(stack) if m in changing and any(map(is_deforming, stack[:k]))]
     suspects = [m for m in (after_deformation or changing) if m.type not in _CONNECTIVITY_ONLY_TYPES]
     return next(iter([*keyed, *reversed(suspects), *reversed(changing)]))
 

@@ -259,17 +259,14 @@ def _channels(
             options = {"parent_matrix": Matrix(above.tolist()), "parent_matrix_local": upper.bone.matrix_local}
         posed = Matrix((moves[frame, k] @ pose).tolist())
         location, turn, scale = bone.bone.convert_local_to_pose(posed, rest, invert=True, **options).decompose()
-        previous = rows[names[0]][-1] if rows[names[0]] else None
-        if names[0] == "rotation_quaternion":
-            if previous is not None and previous.dot(turn) < 0.0:
-                turn.negate()
-            rows[names[0]].append(turn)
-        else:
-            order = bone.rotation_mode
-            rows[names[0]].append(turn.to_euler(order) if previous is None else turn.to_euler(order, previous))
-        for name, value in (("location", location), ("scale", scale)):
-            if name in rows:
-                rows[name].append(value)
+        previous = rows[names[0]][-1:]
+        if names[0] == "rotation_euler":
+            turn = turn.to_euler(bone.rotation_mode, *previous)
+        elif previous and previous[0].dot(turn) < 0.0:
+            turn.negate()
+        values = {names[0]: turn, "location": location, "scale": scale}
+        for name in names:
+            rows[name].append(values[name])
     return {name: np.array([list(value) for value in values]) for name, values in rows.items()}
 
 
