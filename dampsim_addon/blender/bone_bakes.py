@@ -244,13 +244,9 @@ def kept_pose(bone: bpy.types.PoseBone) -> dict[str, list[float]]:
     """Return the values that a bone had before the bake that animates it, by property; none without such a bake."""
     stored = bone.get(_POSE)
     found = stored.to_dict() if hasattr(stored, "to_dict") else {}
-    return {
-        name: list(values)
-        for name, values in found.items()
-        if name in ("location", "rotation_euler", "rotation_quaternion", "scale")
-        and isinstance(values, (list, tuple))
-        and len(values) == len(getattr(bone, name))
-    }
+    known = ("location", "rotation_euler", "rotation_quaternion", "scale")
+    lists = {name: list(one) for name, one in found.items() if name in known and isinstance(one, (list, tuple))}
+    return {name: values for name, values in lists.items() if len(values) == len(getattr(bone, name))}
 
 
 def pose_mark(bone: bpy.types.PoseBone) -> str:

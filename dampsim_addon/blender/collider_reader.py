@@ -82,11 +82,9 @@ class ColliderReader:
         (count, corners), (first_count, first_corners) = _topology(mesh), self._first_topology
         if count == first_count and np.array_equal(corners, first_corners):
             return
-        difference = (
-            f"{format_count(count, 'vertex')}{frame_words}, but {first_count} at the first one"
-            if count != first_count
-            else f"other faces{frame_words}"
-        )
+        difference = f"other faces{frame_words}"
+        if count != first_count:
+            difference = f"{format_count(count, 'vertex')}{frame_words}, but {first_count} at the first one"
         raise MeshError(
             f"{self.obj.name}: a collider must keep its topology, but it has {difference}. {_fix_hint(self.obj)}."
         )

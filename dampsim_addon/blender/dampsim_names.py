@@ -76,9 +76,8 @@ def bake_keys(keys: Any) -> list[bpy.types.ShapeKey]:
         return _bake_keys_without_record(keys)
     names = _recorded_names(keys, _KEYS_TAG)
     renamed = renamed_bake_keys(keys)
-    return [
-        k for k in keys.key_blocks if (k.name in names and (k.slider_min, k.slider_max) != (0.0, 1.0)) or k in renamed
-    ]
+    ranged = [key for key in keys.key_blocks if (key.slider_min, key.slider_max) != (0.0, 1.0) or key in renamed]
+    return [key for key in ranged if key.name in names or key in renamed]
 
 
 def joined_bake_keys(keys: Any) -> list[bpy.types.ShapeKey]:
@@ -199,9 +198,8 @@ def played_file(modifier: Any) -> str:
 
 def is_bake_cache_file(file: bpy.types.CacheFile) -> bool:
     """Return whether a bake made Blender's datablock of a cache file."""
-    return bool(file.get(_BAKE_TAG)) or (
-        file.name.startswith(PREFIX) and _BAKE_FILE.fullmatch(file.filepath) is not None
-    )
+    is_named = file.name.startswith(PREFIX) and _BAKE_FILE.fullmatch(file.filepath) is not None
+    return is_named or bool(file.get(_BAKE_TAG))
 
 
 def tag_bake(block: bpy.types.ID, is_base: bool = False, mark: str = "") -> None:

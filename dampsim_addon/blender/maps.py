@@ -192,9 +192,8 @@ def _with_velocity(nodes: NodeBuilder, geometry: Any) -> Any:
     fraction = nodes.math("FRACT", nodes.field("GeometryNodeInputSceneTime", output="Frame"))
     is_between = nodes.math("GREATER_THAN", fraction, 0.0)
     is_current = nodes.math("LESS_THAN", largest_gap, nodes.math("MULTIPLY_ADD", reach, _SAME_PLACE, 1e-7))
-    return nodes.store(
-        geometry, VELOCITY, "FLOAT_VECTOR", nodes.scale(found, nodes.math("MAXIMUM", is_current, is_between))
-    )
+    found = nodes.scale(found, nodes.math("MAXIMUM", is_current, is_between))
+    return nodes.store(geometry, VELOCITY, "FLOAT_VECTOR", found)
 
 
 def _world_position(nodes: NodeBuilder) -> Any:

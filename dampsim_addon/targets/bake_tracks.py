@@ -98,19 +98,17 @@ def write_tracks(
     """
     data = owner.animation_data or owner.animation_data_create()
     points = {curve: np.array(list(values), dtype=np.float32) for curve, values in curves.items()}
-    first = min((float(flat[0, 0]) for flat in points.values()), default=0.0)
-    last = max((float(flat[-1, 0]) for flat in points.values()), default=0.0)
     strips = bake_strips(data, mark)
     if strips:
-        _rewrite_strips(data, strips, points, (first, last), is_cyclic)
+        _rewrite_strips(data, strips, points, is_cyclic)
         base_track = _empty_base_track(data, mark)
     else:
         base_track, track = data.nla_tracks.new(), data.nla_tracks.new()
         track.name = BAKE_TRACK
         action = _new_action(f"{PREFIX}{name}", owner, mark)
-        _write_curves(action, action.slots[0], points, (first, last), is_cyclic)
-        _add_strip(track, action, first)
-    _fill_base(owner, name, base_track, neutral_values(points) if base is None else base, first, mark)
+        _write_curves(action, action.slots[0], points, is_cyclic)
+        _add_strip(track, action, _curve_span(action)[0])
+    _fill_base(owner, name, base_track, neutral_values(points) if base is None else base, mark)
 
 
 def _bags_of(action: bpy.types.Action) -> list[bpy.types.ActionChannelbag]:
@@ -128,9 +126,7 @@ def _remove_baked_curves(bag: bpy.types.ActionChannelbag) -> None:
 
 def fill_base_track(owner: Any, name: str, base: Mapping[Curve, float], mark: str = "") -> None:
     """Fill the base track anew. owner, name, base, mark: see write_tracks()."""
-    data = owner.animation_data
-    first = _curve_span(bake_strips(data, mark)[0].action)[0]
-    _fill_base(owner, name, _empty_base_track(data, mark), base, first, mark)
+    _fill_base(owner, name, _empty_base_track(owner.animation_data, mark), base, mark)
 
 
 def base_values(owner: Any, mark: str = "") -> dict[Curve, float]:
@@ -174,9 +170,7 @@ def _add_strip(track: bpy.types.NlaTrack, action: bpy.types.Action, first: float
     return strip
 
 
-def _write_curves(
-    action: bpy.types.Action, slot: Any, points: Mapping[Curve, Array], span: tuple[float, float], is_cyclic: bool
-) -> None:
+def _write_curves(action: bpy.types.Action, slot: Any, points: Mapping[Curve, Array], is_cyclic: bool = False) -> None:
     layer = action.layers[0] if len(action.layers) else action.layers.new("Bake")
     strip = layer.strips[0] if len(layer.strips) else layer.strips.new(type="KEYFRAME")
     bag = strip.channelbag(slot, ensure=True)
@@ -192,15 +186,11 @@ def _write_curves(
     record_curves(action, dict.fromkeys(path for path, _ in points))
     action.use_frame_range, action.use_cyclic = is_cyclic, is_cyclic
     if is_cyclic:
-        action.frame_start, action.frame_end = span
+        action.frame_start, action.frame_end = _curve_span(action)
 
 
 def _rewrite_strips(
-    data: bpy.types.AnimData,
-    strips: list[Any],
-    points: Mapping[Curve, Array],
-    span: tuple[float, float],
-    is_cyclic: bool,
+    data: bpy.types.AnimData, strips: list[Any], points: Mapping[Curve, Array], is_cyclic: bool
 ) -> None:
     for action in {strip.action for strip in strips}:
         users = [strip for strip in strips if strip.action == action]
@@ -211,11 +201,11 @@ def _rewrite_strips(
             own = action.copy()
         if slot is None or slot.identifier not in own.slots:
             slot = own.slots[0] if len(own.slots) else own.slots.new(id_type=_id_type(data.id_data), name="Bake")
-        _write_curves(own, own.slots[slot.identifier], points, span, is_cyclic)
+        _write_curves(own, own.slots[slot.identifier], points, is_cyclic)
         for strip in users:
             strip.action = own
             strip.action_slot = own.slots[slot.identifier]
-            _move_strip(strip, previous, span)
+            _move_strip(strip, previous, _curve_span(own))
 
 
 def _curve_span(action: bpy.types.Action) -> tuple[float, float]:
@@ -260,14 +250,13 @@ def _empty_base_track(data: bpy.types.AnimData, mark: str) -> bpy.types.NlaTrack
     return found or _new_track_beneath(data, mark)
 
 
-def _fill_base(
-    owner: Any, name: str, track: bpy.types.NlaTrack, base: Mapping[Curve, float], first: float, mark: str
-) -> None:
+def _fill_base(owner: Any, name: str, track: bpy.types.NlaTrack, base: Mapping[Curve, float], mark: str) -> None:
     """Add a strip to an empty track with the values between which and the bake Influence blends."""
+    first = _curve_span(bake_strips(owner.animation_data, mark)[0].action)[0]
     track.name, track.mute = BASE_TRACK, False
     action = _new_action(f"{PREFIX}{name} Base", owner, mark, is_base=True)
     points = {curve: np.array([[first, value]], dtype=np.float32) for curve, value in base.items()}
-    _write_curves(action, action.slots[0], points, (first, first), False)
+    _write_curves(action, action.slots[0], points)
     _add_strip(track, action, first)
 
 

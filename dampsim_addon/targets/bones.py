@@ -172,9 +172,8 @@ class Bones(Target):
             if moves is not None:
                 before = positions_before_modifiers(shot.sampler, offset)
                 moves[done] = (before - offset - rest) @ place.to_rig[:3, :3].T
-            moved = SkinnedMotion(
-                transform_points(place.to_rig, before), goal[done : done + 1], poses[done : done + 1], carrying
-            )
+            one = slice(done, done + 1)
+            moved = SkinnedMotion(transform_points(place.to_rig, before), goal[one], poses[one], carrying)
             goal[done] = skin(moved, np.zeros(0, dtype=int), np.zeros((1, 0, 4, 4)), carrying)[0]
             yield done + 1
         motion = SkinnedMotion(transform_points(place.to_rig, rest), goal, poses, carrying, moves)

@@ -47,18 +47,13 @@ class _Channel:
         return len(self.curve.keyframe_points) if self.curve is not None else 0
 
 
-def _factor_curve(obj: bpy.types.Object) -> bpy.types.FCurve | None:
-    modifier = bake_modifier(obj)
-    if modifier is None or modifier.type != "MESH_CACHE":
-        return None
-    path = modifier.path_from_id("factor")
-    return next((c for bag in channelbags(obj) for c in bag.fcurves if c.data_path == path), None)
-
-
 def _modifier_channels(obj: bpy.types.Object) -> list[_Channel]:
     modifier = bake_modifier(obj)
-    is_file = modifier is not None and modifier.type == "MESH_CACHE"
-    return [_Channel(modifier, "factor", _factor_curve(obj))] if is_file else []
+    if modifier is None or modifier.type != "MESH_CACHE":
+        return []
+    path = modifier.path_from_id("factor")
+    curve = next((c for bag in channelbags(obj) for c in bag.fcurves if c.data_path == path), None)
+    return [_Channel(modifier, "factor", curve)]
 
 
 def animated_owners(obj: bpy.types.Object) -> list[tuple[Any, str]]:
@@ -88,12 +83,10 @@ def is_blended(obj: bpy.types.Object) -> bool:
     strips = bake_strips(obj.data.shape_keys.animation_data) if obj.data.shape_keys is not None else []
     if any(strip.blend_in or strip.blend_out or strip.use_auto_blend for strip in strips):
         return True
-    return any(
-        any(key.co.y < 1.0 for key in one.curve.keyframe_points)
-        if one.curve is not None and one.keyframes
-        else _is_used(one) and getattr(one.owner, one.name) < 1.0
-        for one in [*_modifier_channels(obj), *_strip_channels(obj)]
-    )
+    channels = [*_modifier_channels(obj), *_strip_channels(obj)]
+    keyed = [key.co.y for one in channels if one.curve is not None for key in one.curve.keyframe_points]
+    constant = [getattr(one.owner, one.name) for one in channels if not one.keyframes and _is_used(one)]
+    return any(value < 1.0 for value in (*keyed, *constant))
 
 
 def _is_used(one: _Channel) -> bool:
@@ -238,7 +231,7 @@ def keep_user_settings(obj: bpy.types.Object) -> Iterator[None]:
     kept, speed = read_settings_of(modifier, _USER_SETTINGS), 1.0
     if modifier is not None and modifier.type == "MESH_CACHE" and modifier.play_mode == "SCENE":
         speed = modifier.frame_scale
-    curve = _factor_curve(obj)
+    curve = next((one.curve for one in _modifier_channels(obj)), None)
     is_muted = curve is not None and curve.mute
     if curve is not None:
         curve.mute = True

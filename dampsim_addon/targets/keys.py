@@ -211,15 +211,13 @@ class KeptKeys(KeptBake):
     def __init__(self, obj: bpy.types.Object) -> None:
         self._obj = obj
         block = obj.data.shape_keys
-        ours = bake_keys(block)
+        baked = [key for key in bake_keys(block) if key != block.reference_key]
         self._has_bake_basis = block is not None and is_bake_basis(block)
         self._settings = read_settings_of(block, ("use_relative", "eval_time"))
         self._basis = read_settings_of(block.reference_key, ("name", "interpolation")) if block is not None else []
-        self._keys: list[tuple[str, Array, list[tuple[str, Any]]]] = [
-            (key.name, key_vertices(key).astype(np.float32), read_settings_of(key, _KEY_SETTINGS))
-            for key in ours
-            if key != block.reference_key
-        ]
+        shapes = [key_vertices(key).astype(np.float32) for key in baked]
+        settings = [(key.name, read_settings_of(key, _KEY_SETTINGS)) for key in baked]
+        self._keys = list(zip(shapes, settings, strict=True))
         self._strips = KeptStrips(block)
 
     def restore(self) -> None:
@@ -232,7 +230,7 @@ class KeptKeys(KeptBake):
         apply_settings(block.reference_key, self._basis)
         if self._has_bake_basis and not is_bake_basis(block):
             mark_bake_key(block.reference_key)
-        for name, shape, settings in self._keys:
+        for shape, (name, settings) in self._keys:
             apply_settings(add_key(self._obj, name, shape), settings)
         apply_settings(block, self._settings)
         self._strips.restore(block, self._obj.name)
