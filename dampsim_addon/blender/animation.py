@@ -21,7 +21,8 @@ def user_fcurves(block: bpy.types.ID) -> Iterator[bpy.types.FCurve]:
     # Blender renames the curves of a shape key with it.
     renamed = renamed_bake_keys(block) if isinstance(block, bpy.types.Key) else ()
     renamed_paths = [key.path_from_id("value") for key in renamed]
-    for action, bag in _bags_of_actions(block):
+    for bag in channelbags(block):
+        action: Any = bag.id_data
         has_bake_curves = is_tagged_action(action)
         for curve in bag.fcurves:
             path = curve.data_path
@@ -32,15 +33,9 @@ def user_fcurves(block: bpy.types.ID) -> Iterator[bpy.types.FCurve]:
 
 def channelbags(block: bpy.types.ID) -> Iterator[bpy.types.ActionChannelbag]:
     """Iterate over the channelbags of a datablock's own slots, in the active action and in NLA strips."""
-    yield from (bag for _, bag in _bags_of_actions(block))
-
-
-def _bags_of_actions(block: bpy.types.ID) -> Iterator[tuple[bpy.types.Action, bpy.types.ActionChannelbag]]:
     data = block.animation_data
-    if data is None:
-        return
-    for owner in (data, *all_strips(data)):
-        yield from ((owner.action, bag) for bag in slot_bags(owner))
+    for owner in (data, *all_strips(data)) if data is not None else ():
+        yield from slot_bags(owner)
 
 
 def slot_bags(owner: Any) -> list[bpy.types.ActionChannelbag]:

@@ -206,11 +206,10 @@ def _is_near_bounds(nodes: NodeBuilder, collider: HairCollider, place: Any, clea
 
     margin = nodes.vector("DIVIDE", nodes.constant((clearance,) * 3), half)
     offset = relative(place)
-    beyond = nodes.parts(nodes.vector("SUBTRACT", nodes.vector("ABSOLUTE", offset), margin))
-    is_in_box = nodes.math("LESS_THAN", nodes.math("MAXIMUM", nodes.math("MAXIMUM", *beyond[:2]), beyond[2]), _ROUND_UP)
+    beyond = nodes.largest_component(nodes.vector("SUBTRACT", nodes.vector("ABSOLUTE", offset), margin))
+    is_in_box = nodes.math("LESS_THAN", beyond, _ROUND_UP)
     radius = nodes.largest(mesh, nodes.vector("LENGTH", relative(nodes.position)))
-    widest = nodes.parts(margin)
-    reach = nodes.math("ADD", radius, nodes.math("MAXIMUM", nodes.math("MAXIMUM", *widest[:2]), widest[2]))
+    reach = nodes.math("ADD", radius, nodes.largest_component(margin))
     limit = nodes.math("MULTIPLY", reach, _ROUND_UP)
     return nodes.math("MULTIPLY", is_in_box, nodes.math("LESS_THAN", nodes.vector("LENGTH", offset), limit))
 

@@ -36,9 +36,8 @@ def modifiers_safe_to_apply(obj: bpy.types.Object, modifier_type: str) -> list[b
     stack = [m for m in obj.modifiers if (m.show_viewport or m.show_render) and not is_output_modifier(m)]
     last = max((k for k, m in enumerate(stack) if m.type == modifier_type), default=-1)
     found, keyed = stack[: last + 1], animated_paths(obj)
-    if all(_is_mesh_only(modifier) and not _is_keyed(modifier, keyed) for modifier in found):
-        return found
-    return []
+    is_keyed = any(path.startswith(modifier.path_from_id()) for modifier in found for path in keyed)
+    return found if all(map(_is_mesh_only, found)) and not is_keyed else []
 
 
 def _is_mesh_only(modifier: bpy.types.Modifier) -> bool:
@@ -46,10 +45,6 @@ def _is_mesh_only(modifier: bpy.types.Modifier) -> bool:
         return False
     properties = modifier.bl_rna.properties
     return all(p.type != "POINTER" or getattr(modifier, p.identifier) is None for p in properties if p != properties[0])
-
-
-def _is_keyed(modifier: bpy.types.Modifier, paths: list[str]) -> bool:
-    return any(path.startswith(f'modifiers["{bpy.utils.escape_identifier(modifier.name)}"]') for path in paths)
 
 
 def is_different_in_render(modifier: bpy.types.Modifier) -> bool:
@@ -82,9 +77,9 @@ def apply_modifiers(
         if blocks:
             _evaluate_modifiers(stand_in, view_layer, keys.reference_key)
         view_layer.update()
-        new_mesh = bpy.data.meshes.new_from_object(
-            stand_in.evaluated_get(view_layer.depsgraph), preserve_all_data_layers=True, depsgraph=view_layer.depsgraph
-        )
+        graph = view_layer.depsgraph
+        applied = stand_in.evaluated_get(graph)
+        new_mesh = bpy.data.meshes.new_from_object(applied, preserve_all_data_layers=True, depsgraph=graph)
     try:
         order = _swap_mesh(obj.data, new_mesh, bool(blocks))
     finally:

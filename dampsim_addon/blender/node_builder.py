@@ -84,9 +84,9 @@ class NodeBuilder:
         socket.default_value = value
         return socket
 
-    def parts(self, vector: Any) -> list[Any]:
-        """Return the three components of a vector."""
-        return list(self.fill(self.add("ShaderNodeSeparateXYZ"), (vector,)).outputs)
+    def largest_component(self, vector: Any) -> Any:
+        x, y, z = self.fill(self.add("ShaderNodeSeparateXYZ"), (vector,)).outputs
+        return self.math("MAXIMUM", self.math("MAXIMUM", x, y), z)
 
     def vector(self, operation: str, first: Any, second: Any = None) -> Any:
         return self.field("ShaderNodeVectorMath", (first, second), operation=operation)

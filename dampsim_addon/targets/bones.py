@@ -518,12 +518,6 @@ def _require_bone_weights(shot: Shot, collected: RecordedMotion) -> None:
 def check_skin(obj: bpy.types.Object) -> None:
     """Raise SceneError if the motion of an object cannot be that of bones: its modifiers, rig or shape keys."""
     check_shape_keys(obj)
-    _check_modifiers(obj)
-    _check_rig(obj, rig_of(obj))
-
-
-def _check_modifiers(obj: bpy.types.Object) -> None:
-    """Raise SceneError unless one Armature modifier by vertex groups comes first."""
     if needs_rig(obj):
         raise SceneError(f"{obj.name}: it has no Armature modifier, and so no bones to key; add one, or bake to Bones.")
     armatures = [m for m in obj.modifiers if m.type == "ARMATURE" and m.show_viewport and m.object is not None]
@@ -544,6 +538,7 @@ def _check_modifiers(obj: bpy.types.Object) -> None:
         raise SceneError(
             f"{obj.name}: {before.name} moves vertices before its Armature modifier; move it below, or {_KEYS}."
         )
+    _check_rig(obj, rig_of(obj))
 
 
 def _check_rig(obj: bpy.types.Object, rig: Any) -> None:

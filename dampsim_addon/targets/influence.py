@@ -122,10 +122,9 @@ def set_influence(obj: bpy.types.Object, value: float, frame: float) -> bool:
     channels = _channels(obj)
     for one in channels:
         _enable(one)
+        setattr(one.owner, one.name, value)
         if one.keyframes:
-            _insert(one, frame, value)
-        else:
-            setattr(one.owner, one.name, value)
+            one.owner.keyframe_insert(one.name, frame=frame)
     _tag(obj)
     return bool(channels)
 
@@ -165,7 +164,8 @@ def key_influence(obj: bpy.types.Object, points: Iterable[tuple[float, float]], 
     for one in _channels(obj):
         _enable(one)
         for frame, value in found:
-            _insert(one, frame, value)
+            setattr(one.owner, one.name, value)
+            one.owner.keyframe_insert(one.name, frame=frame)
     for curve in keyed_curves(obj):
         for key in reversed(list(curve.keyframe_points)):
             place = round(key.co.x, 3)
@@ -208,11 +208,6 @@ def _enable(one: _Channel) -> None:
             if curve.data_path == "influence" and len(curve.keyframe_points) == 1:
                 curve.keyframe_points.clear()
         one.owner.influence = 1.0
-
-
-def _insert(one: _Channel, frame: float, value: float) -> None:
-    setattr(one.owner, one.name, value)
-    one.owner.keyframe_insert(one.name, frame=frame)
 
 
 def _tag(obj: bpy.types.Object) -> None:
