@@ -263,11 +263,8 @@ def guide_object(hair: bpy.types.Object) -> bpy.types.Object | None:
 
 def hair_modifier(hair: bpy.types.Object) -> Any:
     """Return the modifier that lets hair follow guides: its node group has a mark, or reads DampSim's attributes."""
-    return next((m for m in hair.modifiers if m.type == "NODES" and _is_hair_tree(m.node_group)), None)
-
-
-def _is_hair_tree(tree: Any) -> bool:
-    return tree is not None and bool(tree.get(_TREE_TAG) or _REST in _read_names(tree))
+    found = [m for m in hair.modifiers if m.type == "NODES" and m.node_group is not None]
+    return next((m for m in found if m.node_group.get(_TREE_TAG) or _REST in _read_names(m.node_group)), None)
 
 
 def _read_names(tree: Any) -> list[str]:

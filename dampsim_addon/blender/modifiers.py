@@ -91,19 +91,15 @@ def sampled_modifiers(obj: bpy.types.Object, muted: Collection[str] = ()) -> lis
     stack = deform_stack(obj, muted)
     if simulated_topology_modifiers(obj, muted):
         return stack
-    return [m for m in stack if not can_change_topology(m) and _is_evaluated_with_deformation(m)]
+    felt = (ModifierEffect.MOVES, ModifierEffect.PREPARES)
+    kept = [m for m in stack if not can_change_topology(m)]
+    return [m for m in kept if m.type in ("NODES", "OCEAN") or modifier_type_effect(m.type) in felt]
 
 
 def has_weight_modifier(obj: bpy.types.Object, group: str) -> bool:
     """Return whether a sampled modifier changes the weights of a vertex group."""
     changing = [m for m in sampled_modifiers(obj) if m.type in WEIGHT_MODIFIERS]
     return any(group == getattr(m, WEIGHT_MODIFIERS[m.type]) for m in changing)
-
-
-def _is_evaluated_with_deformation(modifier: bpy.types.Modifier) -> bool:
-    if modifier.type in ("NODES", "OCEAN"):
-        return True
-    return modifier_type_effect(modifier.type) in (ModifierEffect.MOVES, ModifierEffect.PREPARES)
 
 
 def unfelt_modifiers(obj: bpy.types.Object, muted: Collection[str] = ()) -> list[bpy.types.Modifier]:

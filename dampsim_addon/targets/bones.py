@@ -52,7 +52,7 @@ from .bone_rig import (
 from .kept_strips import KeptStrips
 from .keys import check_nla, check_shape_keys
 from .pre_modifier_shapes import InvertibilityCheck, positions_before_modifiers, pre_modifier_offsets
-from .target import Cost, KeptBake, MotionCheck, Shot, Storage, Target
+from .target import Cost, KeptBake, MotionCheck, Shot, Storage, Target, apply_settings
 
 # Function that gets the stage of a fit and the completed fraction.
 Progress = Callable[[str, float], None]
@@ -343,11 +343,11 @@ class KeptBones(KeptBake):
         mark = self._record.mark if self._record is not None else ""
         self._poses = {bone.name: kept_pose(bone) for bone in animated_bones(rig, mark)}
         self._bones = describe_bones(rig, self._record) if self._record is not None else []
-        self._strips = KeptStrips(rig, self._record.mark) if self._record is not None else None
+        self._strips = KeptStrips(rig if self._record is not None else None, mark)
 
     def restore(self) -> None:
         obj, record = self._obj, self._record
-        if record is None or self._strips is None:
+        if record is None:
             remove_bones(obj)
             return
         rig = rig_of(obj)
@@ -356,8 +356,7 @@ class KeptBones(KeptBake):
             add_bones(obj, rig, self._bones, record.mark)
         _add_groups(obj, self._bones)
         for name, values in self._poses.items():
-            for path, value in values.items():
-                setattr(rig.pose.bones[name], path, value)
+            apply_settings(rig.pose.bones[name], values.items())
             keep_pose(rig.pose.bones[name], record.mark, values)
         write_memberships(obj, record.vertices, record.new)
         write_record(obj.data, replace(record, is_muted=False))
@@ -365,8 +364,7 @@ class KeptBones(KeptBake):
             self._strips.restore(rig, obj.name)
 
     def discard(self) -> None:
-        if self._strips is not None:
-            self._strips.discard()
+        self._strips.discard()
 
 
 def own_mark(obj: bpy.types.Object, rig: Any, previous: BoneRecord | None) -> str:
