@@ -120,6 +120,11 @@ def _relative_volume(matrix: Array) -> float:
     return abs(float(np.cross(first, second) @ third))
 
 
+def largest_scale(matrix: Array) -> float:
+    """Return the largest factor by which a matrix (4, 4) enlarges a distance."""
+    return float(np.linalg.norm(matrix[:3, :3], ord=2))
+
+
 # Samplers in use. While there is one, no other handler may respond to a change of frame.
 ACTIVE_SAMPLERS: list[Sampler] = []
 

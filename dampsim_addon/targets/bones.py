@@ -35,7 +35,7 @@ from ..blender.bone_bakes import (
 from ..blender.dampsim_names import bake_mark
 from ..blender.dependencies import is_local
 from ..blender.modifiers import deform_stack, is_deforming, sampled_modifiers
-from ..blender.sampler import Sampler
+from ..blender.sampler import Sampler, largest_scale
 from ..blender.vertex_groups import MAX_EXPORTED_BONES
 from ..work.background_thread import Result, run_in_thread
 from .bake_tracks import remove_bake_animation, write_tracks
@@ -164,7 +164,7 @@ class Bones(Target):
         offsets = pre_modifier_offsets(shot.sampler, shot.cache, shot.numbers, missed)
         for done, (number, offset) in enumerate(zip(shot.numbers, offsets, strict=True)):
             evaluated = rig.evaluated_get(shot.sampler.view_layer.depsgraph)
-            scale = max(scale, _scale(np.array(evaluated.matrix_world)))
+            scale = max(scale, largest_scale(np.array(evaluated.matrix_world)))
             place.check(number)
             self.check_poses(shot.sampler, number)
             poses[done] = np.array([evaluated.pose.bones[name].matrix for name in names], dtype=float) @ bound
@@ -406,7 +406,7 @@ def _collect_without_rig(shot: Shot) -> Generator[int, None, RecordedMotion]:
         if moves is not None:
             goal[done] = positions_before_modifiers(shot.sampler, offset)
             moves[done] = goal[done] - offset - rest
-        scale = max(scale, _scale(shot.sampler.matrix()))
+        scale = max(scale, largest_scale(shot.sampler.matrix()))
         yield done + 1
     still = np.tile(np.eye(4), (len(goal), 1, 1, 1))
     motion = SkinnedMotion(rest, goal, still, np.ones((len(rest), 1)), moves)
@@ -418,11 +418,6 @@ def _key_moves(obj: bpy.types.Object, frames: int) -> Array | None:
     keys = obj.data.shape_keys
     has_moves = keys is not None and bool(animated_paths(keys))
     return np.zeros((frames, len(obj.data.vertices), 3)) if has_moves else None
-
-
-def _scale(matrix: Array) -> float:
-    """Return the largest factor by which a matrix (4, 4) enlarges a distance."""
-    return float(np.linalg.norm(matrix[:3, :3], ord=2))
 
 
 def _is_flat(matrix: Array, usual: float) -> bool:

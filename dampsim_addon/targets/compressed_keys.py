@@ -10,6 +10,7 @@ import numpy as np
 from ...core.base.arrays import SinglePrecisionArray
 from ...core.frames.compression import CompressedMotion, compress_motion
 from ..blender.dampsim_names import OFFSET, shape_name
+from ..blender.sampler import largest_scale
 from ..work.background_thread import run_in_thread
 from . import keys
 from .bake_tracks import animate_keys
@@ -31,7 +32,7 @@ class CompressedKeys(keys.KeyTarget):
     can_export_to_gltf = True
 
     def compress(self, shot: Shot, collected: SinglePrecisionArray) -> Generator[None, None, CompressedMotion]:
-        bound = shot.bound / _max_scale(shot)
+        bound = shot.bound / largest_scale(shot.sampler.matrix())
         # One of the keys is the offset.
         max_shapes = shot.max_keys - 1 if shot.max_keys else None
         return (yield from run_in_thread(lambda: compress_motion(collected, bound, max_shapes)))
@@ -39,7 +40,7 @@ class CompressedKeys(keys.KeyTarget):
     def allowed_error(self, shot: Shot, compressed: CompressedMotion) -> float:
         if not compressed.is_limited:
             return shot.bound
-        return max(shot.bound, _LIMITED_KEYS_FACTOR * _max_scale(shot) * compressed.error)
+        return max(shot.bound, _LIMITED_KEYS_FACTOR * largest_scale(shot.sampler.matrix()) * compressed.error)
 
     def write(self, shot: Shot, compressed: CompressedMotion) -> Cost:
         obj = shot.sampler.obj
@@ -56,8 +57,3 @@ class CompressedKeys(keys.KeyTarget):
         animate_keys(obj, curves, shot.cycle_end is not None)
         cost = keys.key_cost(len(basis), 1 + len(new_keys))
         return replace(cost, needed=1 + compressed.needed) if compressed.is_limited else cost
-
-
-def _max_scale(shot: Shot) -> float:
-    """Return the largest scale from object space to world space."""
-    return float(np.linalg.norm(shot.sampler.matrix()[:3, :3], ord=2))
