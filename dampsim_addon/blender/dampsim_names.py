@@ -53,7 +53,7 @@ def mark_bake_key(key: bpy.types.ShapeKey) -> None:
     """Mark a shape key as made by a bake."""
     keys: Any = key.id_data
     key.slider_max = _MARKED_RANGE_MAX
-    keys[_KEYS_TAG] = "\n".join([*_recorded_names(keys, _KEYS_TAG), key.name])
+    keys[_KEYS_TAG] = "\n".join([*recorded_names(keys, _KEYS_TAG), key.name])
 
 
 def unmark_bake_keys(keys: Any) -> None:
@@ -74,7 +74,7 @@ def bake_keys(keys: Any) -> list[bpy.types.ShapeKey]:
         return []
     if _KEYS_TAG not in keys:
         return _bake_keys_without_record(keys)
-    names = _recorded_names(keys, _KEYS_TAG)
+    names = recorded_names(keys, _KEYS_TAG)
     renamed = renamed_bake_keys(keys)
     ranged = [key for key in keys.key_blocks if (key.slider_min, key.slider_max) != (0.0, 1.0) or key in renamed]
     return [key for key in ranged if key.name in names or key in renamed]
@@ -94,7 +94,7 @@ def joined_bake_keys(keys: Any) -> list[bpy.types.ShapeKey]:
 
 def renamed_bake_keys(keys: Any) -> dict[bpy.types.ShapeKey, str]:
     """Return the shape keys of a bake that the user has renamed, with recorded names that are free."""
-    names = _recorded_names(keys, _KEYS_TAG)
+    names = recorded_names(keys, _KEYS_TAG)
     missing = [name for name in names if name not in keys.key_blocks]
     found = [k for k in keys.key_blocks if k.name not in names and k.slider_max == _MARKED_RANGE_MAX]
     # If a key was deleted, a copy of another one cannot be told from it.
@@ -129,8 +129,8 @@ def _bake_keys_without_record(keys: bpy.types.Key) -> list[bpy.types.ShapeKey]:
     return [k for k in named if paths and (k.name == BASIS or f'key_blocks["{k.name}"].value' in paths)]
 
 
-def _recorded_names(block: bpy.types.ID, tag: str) -> list[str]:
-    """Return the names in a custom property of a file, which anyone may have changed."""
+def recorded_names(block: Any, tag: str) -> list[str]:
+    """Return the names in a custom property, which anyone may have changed."""
     recorded = block.get(tag)
     return recorded.split("\n") if isinstance(recorded, str) and recorded else []
 
@@ -259,7 +259,7 @@ def is_dampsim_fcurve(action: Any, path: str) -> bool:
     if not is_tagged_action(action):
         return False
     if _CURVES_TAG in action:
-        return path in _recorded_names(action, _CURVES_TAG)
+        return path in recorded_names(action, _CURVES_TAG)
     key = _KEY_VALUE_PATH.fullmatch(path)
     return _DAMPSIM_KEY.fullmatch(key[1]) is not None if key else path == "eval_time"
 

@@ -15,6 +15,7 @@ import bpy
 import numpy as np
 
 from ...core import Array, Index
+from .dampsim_names import recorded_names
 from .hair_tree import FollowedGuide, HairCollider, HairTree
 from .sampler import read_array
 
@@ -278,8 +279,7 @@ def _write_attribute(data: Any, name: str, kind: str, field: str, values: Array)
 
     Blender appends a number where the user has an attribute of this name.
     """
-    stored = data.get(_ATTRIBUTES_TAG)
-    recorded = stored.split("\n") if isinstance(stored, str) else []
+    recorded = recorded_names(data, _ATTRIBUTES_TAG)
     if name in recorded and name in data.attributes:
         data.attributes.remove(data.attributes[name])
     attribute = data.attributes.new(name, kind, "POINT")

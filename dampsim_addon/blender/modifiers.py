@@ -138,8 +138,8 @@ def _comparable(value: object) -> object:
 def trailing_solidify(obj: bpy.types.Object) -> bpy.types.Modifier | None:
     """Return the first visible Solidify modifier after the simulated ones; None where there is none."""
     simulated = simulated_topology_modifiers(obj)
-    found = [m for m in obj.modifiers if m.type == "SOLIDIFY" and m.show_viewport and m not in simulated]
-    return found[0] if found else None
+    visible = (m for m in obj.modifiers if m.type == "SOLIDIFY" and m.show_viewport)
+    return next((m for m in visible if m not in simulated), None)
 
 
 def has_deform_modifier(obj: bpy.types.Object) -> bool:

@@ -58,12 +58,12 @@ def has_audible_strip(data: bpy.types.AnimData | None, mark: str = "") -> bool:
     return any(plays_bake(strip, mark) for track in tracks for strip in strips_within(track, only_audible=True))
 
 
-def has_base_track(data: bpy.types.AnimData | None, mark: str = "") -> bool:
-    """Return whether an audible base track lies beneath all strips of the bake. mark: see bake_strips()."""
+def has_base_track(data: bpy.types.AnimData | None) -> bool:
+    """Return whether an audible base track lies beneath all strips of a bake to shape keys."""
     tracks = list(data.nla_tracks) if data is not None else []
-    lowest = next((k for k, track in enumerate(tracks) if any(plays_bake(s, mark) for s in strips_within(track))), 0)
+    lowest = next((k for k, track in enumerate(tracks) if any(plays_bake(s, "") for s in strips_within(track))), 0)
     strips = [strip for track in tracks[:lowest] if not track.mute for strip in strips_within(track) if not strip.mute]
-    return any(plays_bake(strip, mark, is_base=True) for strip in strips)
+    return any(plays_bake(strip, "", is_base=True) for strip in strips)
 
 
 def cycle_end(owner: Any, mark: str = "") -> int | None:

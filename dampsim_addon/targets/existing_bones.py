@@ -339,13 +339,12 @@ def _reads(variable: Any, target: Any, rig: Any, moved: set[str], paths: set[str
 
 def _check_followers(obj: bpy.types.Object, rig: Any, bones: list[bpy.types.PoseBone]) -> None:
     """Raise SceneError unless the carrying bones below the chosen ones follow them rigidly."""
-    names = [bone.name for bone in bones]
-    carriers = carrying_bones(obj)
-    moved = [name for name in carriers if _nearest(_upwards(rig.data.bones[name]), names) >= 0]
+    names = {bone.name for bone in bones}
+    chains = [[bone.name for bone in _upwards(rig.data.bones[name])] for name in carrying_bones(obj)]
+    moved = [chain for chain in chains if not names.isdisjoint(chain)]
     if not moved:
         raise SceneError(f"{obj.name}: the chosen bones carry none of its vertices; choose others, or {_NEW}.")
-    chains = [[bone.name for bone in _upwards(rig.data.bones[name])] for name in moved]
-    between = [one for chain in chains for one in takewhile(lambda name: name not in names, chain)]
+    between = [one for chain in moved for one in takewhile(lambda name: name not in names, chain)]
     for name in dict.fromkeys(between):
         bone = rig.pose.bones[name]
         constraint = _active_constraint(bone)

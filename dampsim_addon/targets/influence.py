@@ -153,7 +153,7 @@ def constant_influence(obj: bpy.types.Object, value: float) -> Iterator[None]:
         _tag(obj)
 
 
-def key_influence(obj: bpy.types.Object, points: Iterable[tuple[float, float]], interpolation: str = "BEZIER") -> None:
+def key_influence(obj: bpy.types.Object, points: Iterable[tuple[float, float]]) -> None:
     """Insert keyframes (frame, value) of the influence, and remove others between the first and last of them.
 
     The curve before and after them stays, as far as it leads to existing keyframes.
@@ -170,21 +170,21 @@ def key_influence(obj: bpy.types.Object, points: Iterable[tuple[float, float]], 
         for key in reversed(list(curve.keyframe_points)):
             place = round(key.co.x, 3)
             if place in new and not (len(new) == 1 and place in present):
-                _set_segments(key, interpolation, place in present, place == min(new), place == max(new))
+                _set_segments(key, place in present, place == min(new), place == max(new))
             elif min(new) < place < max(new) and place not in new:
                 curve.keyframe_points.remove(key)
         curve.update()
     _tag(obj)
 
 
-def _set_segments(key: bpy.types.Keyframe, interpolation: str, is_present: bool, is_first: bool, is_last: bool) -> None:
+def _set_segments(key: bpy.types.Keyframe, is_present: bool, is_first: bool, is_last: bool) -> None:
     """Set the type of the segments beside an inserted keyframe. A present one keeps those outside of the new ones."""
     for side, is_outer in (("left", is_first), ("right", is_last)):
         # Free handles do not follow the ones that change.
         setattr(key, f"handle_{side}_type", "FREE" if is_present and is_outer else "AUTO_CLAMPED")
     # Other inserted keyframes have the interpolation of the segment that they divide.
     if is_first or not is_last:
-        key.interpolation = interpolation
+        key.interpolation = "BEZIER"
 
 
 def keyed_curves(obj: bpy.types.Object) -> list[bpy.types.FCurve]:
