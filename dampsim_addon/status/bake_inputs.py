@@ -17,7 +17,7 @@ import numpy as np
 from ...core import PARAMETERS
 from ..blender.animation import has_keyed_points, user_fcurves
 from ..blender.bone_bakes import kept_pose
-from ..blender.dampsim_names import bake_mark, is_output_modifier, is_tagged_action
+from ..blender.dampsim_names import bake_mark, is_output_modifier
 from ..blender.edge_attributes import edge_values, marked_edges
 from ..blender.modifiers import DEFORMING, modifier_settings, sampled_modifiers
 from ..blender.movers import referenced_objects
@@ -36,6 +36,7 @@ from .setup_digests import (
     keyframe_points,
     replace_bone_names,
     rounded,
+    user_strips,
 )
 
 _BONE = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
@@ -85,9 +86,8 @@ def input_digests(
     felt = sampled_modifiers(obj)
     for modifier in obj.modifiers:
         if (modifier in felt or modifier.type in (*DEFORMING, "MIRROR")) and not is_output_modifier(modifier):
-            add_digest(
-                f"modifier {modifier.name}", (modifier.show_viewport, _settings_and_references(modifier, display_name))
-            )
+            settings = modifier.show_viewport, _settings_and_references(modifier, display_name)
+            add_digest(f"modifier {modifier.name}", settings)
     _digest_dial_keys(obj, add_digest)
     add_digest("the mesh", _mesh_shape(obj.data))
     if has_muscles(obj):
@@ -215,21 +215,15 @@ def _digest_motion(
             )
         data = block.animation_data
         for driver in data.drivers if data is not None else ():
-            targets = [
-                (
-                    replace_bone_names(target.data_path, bone_places(target.id)),
-                    _reference_name(target.id, display_name),
-                )
-                for variable in driver.driver.variables
-                for target in variable.targets
-            ]
+            read = [target for variable in driver.driver.variables for target in variable.targets]
+            paths = [replace_bone_names(target.data_path, bone_places(target.id)) for target in read]
+            targets = list(zip(paths, (_reference_name(target.id, display_name) for target in read), strict=True))
             keyed_paths.add(driver.data_path)
             path = replace_bone_names(driver.data_path, places)
             add_digest(f"drivers of {name}", (path, driver.driver.expression, targets))
         for track in data.nla_tracks if data is not None else ():
-            # Strips of the bake are an output.
-            user_strips = [s for s in track.strips if s.action is None or not is_tagged_action(s.action)]
-            strips = [(s.frame_start, s.frame_end, s.scale, s.blend_type, s.influence, s.mute) for s in user_strips]
+            own = user_strips(track)
+            strips = [(s.frame_start, s.frame_end, s.scale, s.blend_type, s.influence, s.mute) for s in own]
             if strips:
                 add_digest(f"NLA tracks of {name}", (track.mute, strips))
     # The transform of a rigid body is a result of its simulation at one frame.
@@ -246,10 +240,8 @@ def _digest_motion(
         bone_name = earlier.get(bone.name, bone.name) or name
         add_digest(f"{POSE_PREFIX}{bone_name}", _static_transform(bone, f"{bone.path_from_id()}.", keyed_paths))
         for constraint in bone.constraints:
-            add_digest(
-                f"constraint {constraint.name} of {bone_name}",
-                _settings_and_references(constraint, display_name),
-            )
+            settings = _settings_and_references(constraint, display_name)
+            add_digest(f"constraint {constraint.name} of {bone_name}", settings)
 
 
 def _static_transform(one: bpy.types.Object | bpy.types.PoseBone, path: str, keyed_paths: set[str]) -> list[object]:

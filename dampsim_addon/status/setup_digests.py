@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import bpy
@@ -122,12 +122,17 @@ def _animation_settings(block: bpy.types.ID) -> Iterator[object]:
     if data.action is not None and not is_tagged_action(data.action):
         yield data.action_slot_handle, [len(bag.fcurves) for bag in channelbags(block)]
     for track in data.nla_tracks:
-        strips = [strip for strip in track.strips if strip.action is None or not is_tagged_action(strip.action)]
+        strips = user_strips(track)
         if strips or track.is_solo:
             yield track.mute, track.is_solo, [_strip_settings(strip) for strip in strips]
     for curve in user_fcurves(block):
         if not is_output_path(block, curve.data_path) and not curve.data_path.startswith("dampsim."):
             yield curve.extrapolation, list(_easings(curve))
+
+
+def user_strips(track: bpy.types.NlaTrack) -> list[Any]:
+    """Return the strips of an NLA track without those of a bake, which are an output."""
+    return [strip for strip in track.strips if strip.action is None or not is_tagged_action(strip.action)]
 
 
 def _strip_settings(strip: Any) -> object:
@@ -153,17 +158,18 @@ def _stacks(source: bpy.types.Object, has_modifiers: bool) -> object:
     bones = source.pose.bones if source.pose is not None else ()
     orders = [tuple(c.name for c in one.constraints) for one in (source, *bones) if len(one.constraints) > 1]
     own = [m for m in source.modifiers if has_modifiers and not is_output_modifier(m)]
-    animated = animated_paths(source)
-    plain = [m for m in own if not any(path.startswith(m.path_from_id()) for path in animated)]
+    plain = [m for m in own if not _is_animated(m)]
     return orders, [m.name for m in own], [(m.show_viewport, *modifier_settings(m)) for m in plain]
 
 
 def _node_values(modifier: Any) -> object:
     """Return the inputs of a Geometry Nodes modifier and the nodes of its tree, without animated values."""
-    paths = animated_paths(modifier.id_data)
-    is_animated = any(path.startswith(modifier.path_from_id()) for path in paths)
-    inputs = [] if is_animated else [_plain_value(value) for value in node_inputs(modifier)]
+    inputs = [] if _is_animated(modifier) else [_plain_value(value) for value in node_inputs(modifier)]
     return inputs, [_tree_values(tree) for tree in nested_trees(modifier.node_group)]
+
+
+def _is_animated(modifier: Any) -> bool:
+    return any(path.startswith(modifier.path_from_id()) for path in animated_paths(modifier.id_data))
 
 
 def _tree_values(tree: Any) -> object:
@@ -178,10 +184,12 @@ def _tree_values(tree: Any) -> object:
         ]
         own = [value for value in _simple_settings(node) if value[0] not in _node_names()]
         nodes.append((node.bl_idname, node.mute, sockets, own))
-    ends = [(link.from_node.name, link.from_socket.identifier, link.to_node.name, link.to_socket.identifier)
-            for link in tree.links if not link.is_muted]  # fmt: skip
     places = {node.name: place for place, node in enumerate(tree.nodes)}
-    links = sorted((places[one], output, places[other], entry) for one, output, other, entry in ends)
+    links = sorted(
+        (places[one.from_node.name], one.from_socket.identifier, places[one.to_node.name], one.to_socket.identifier)
+        for one in tree.links
+        if not one.is_muted
+    )
     curves = [(curve.data_path, curve.array_index, curve.mute, keyframe_points(curve)) for curve in user_fcurves(tree)]
     return nodes, links, curves, list(_driver_inputs(tree))
 
@@ -214,18 +222,11 @@ def _rest_pose(rig: bpy.types.Object) -> object:
     places = {bone.name: place for place, bone in enumerate(bones)}
     found: list[object] = [rig.data.pose_position]
     for bone in bones:
-        path = bone.path_from_id()
         plain = [rounded(getattr(bone, name)) for name in (*_BONE_NAMES, "matrix_local", "length")]
-        bends = _simple_settings(bone, only=("bbone_",))
-        bends = [(name, value) for name, value in bends if f"{path}.{name}" not in keyed_data]
-        found.append((places[bone.parent.name] if bone.parent is not None else -1, plain, bends))
-    for pose_bone in rig.pose.bones:
-        if bake_mark(pose_bone.bone):
-            continue
-        path = pose_bone.path_from_id()
-        settings = _simple_settings(pose_bone, only=_POSE_PREFIXES)
-        found.append([(name, value) for name, value in settings if f"{path}.{name}" not in keyed])
-    return found
+        parent = places[bone.parent.name] if bone.parent is not None else -1
+        found.append((parent, plain, _simple_settings(bone, ("bbone_",), keyed_data)))
+    user_bones = [bone for bone in rig.pose.bones if not bake_mark(bone.bone)]
+    return found + [_simple_settings(bone, _POSE_PREFIXES, keyed) for bone in user_bones]
 
 
 def _used_weights(obj: bpy.types.Object) -> str:
@@ -358,9 +359,16 @@ def _read_values(target: Any, kind: str) -> Iterator[object]:
             yield round(value, _DIGITS)
 
 
-def _simple_settings(struct: Any, only: tuple[str, ...] = ("",)) -> list[tuple[str, object]]:
-    """Return the names and values of the plain editable settings of a struct. only: prefixes of their names."""
-    return [(name, rounded(getattr(struct, name))) for name in _setting_names(type(struct), only)]
+def _simple_settings(
+    struct: Any, only: tuple[str, ...] = ("",), keyed: Collection[str] = ()
+) -> list[tuple[str, object]]:
+    """Return the names and values of the plain editable settings of a struct.
+
+    only: prefixes of their names.  keyed: data paths of those that are left out.
+    """
+    path = f"{struct.path_from_id()}." if keyed else ""
+    names = [name for name in _setting_names(type(struct), only) if f"{path}{name}" not in keyed]
+    return [(name, rounded(getattr(struct, name))) for name in names]
 
 
 @functools.cache

@@ -127,10 +127,9 @@ class DAMPSIM_OT_preset(Operator):
         return is_simulated(context.object)
 
     def execute(self, context: Context) -> set[str]:
-        if not Path(self.filepath).is_file():
-            report(self, {"ERROR"}, f"The material file '{self.filepath}' is missing. Choose another material.")
-            return {"CANCELLED"}
         try:
+            if not Path(self.filepath).is_file():
+                raise ParameterError(f"The material file '{self.filepath}' is missing. Choose another material.")
             values = preset_values(Path(self.filepath))
         except ParameterError as error:
             report(self, {"ERROR"}, str(error))
@@ -179,11 +178,11 @@ def draw_presets(layout: UILayout, group: bpy.types.PropertyGroup) -> None:
 
 
 CLASSES = (DAMPSIM_MT_presets, DAMPSIM_OT_preset, DAMPSIM_OT_preset_add)
+_register_classes, _unregister_classes = bpy.utils.register_classes_factory(CLASSES)
 
 
 def register() -> None:
-    for cls in CLASSES:
-        bpy.utils.register_class(cls)
+    _register_classes()
     bpy.utils.register_preset_path(str(Path(__file__).parents[1]))
     _icons["all"] = bpy.utils.previews.new()
     for path in sorted(_PICTURES.glob("*.png")):
@@ -193,5 +192,4 @@ def register() -> None:
 def unregister() -> None:
     bpy.utils.previews.remove(_icons.pop("all"))
     bpy.utils.unregister_preset_path(str(Path(__file__).parents[1]))
-    for cls in reversed(CLASSES):
-        bpy.utils.unregister_class(cls)
+    _unregister_classes()
