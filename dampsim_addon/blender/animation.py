@@ -64,8 +64,18 @@ def strips_within(parent: Any, only_audible: bool = False) -> Iterator[Any]:
 
 def animated_paths(block: bpy.types.ID) -> list[str]:
     """Return the data paths of a datablock that the user animates by keyframes, drivers or NLA strips."""
-    drivers = block.animation_data.drivers if block.animation_data is not None else ()
-    return [curve.data_path for curve in user_fcurves(block)] + [driver.data_path for driver in drivers]
+    return [curve.data_path for curve in (*user_fcurves(block), *drivers_of(block))]
+
+
+def drivers_of(block: bpy.types.ID) -> list[bpy.types.FCurve]:
+    """Return the drivers of a datablock."""
+    data = getattr(block, "animation_data", None)
+    return [] if data is None else list(data.drivers)
+
+
+def driver_targets(driver: bpy.types.Driver) -> list[bpy.types.DriverTarget]:
+    """Return the targets of all variables of a driver."""
+    return [target for variable in driver.variables for target in variable.targets]
 
 
 def has_keyed_points(data: bpy.types.ID) -> bool:

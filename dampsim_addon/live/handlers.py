@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import bpy
+from bpy.types import Camera, Light, Material, Scene, Screen, WindowManager, WorkSpace, World
 
 from ..blender.sampler import ACTIVE_SAMPLERS, GroupSampler
 from ..blender.viewports import redraw_viewports
@@ -24,16 +25,7 @@ from .liveness import is_live
 from .session import LiveSessions, Session, find_session
 
 # Types of datablocks whose changes never move a vertex.
-_NON_GEOMETRY_TYPES = (
-    bpy.types.Scene,
-    bpy.types.Material,
-    bpy.types.World,
-    bpy.types.Light,
-    bpy.types.Camera,
-    bpy.types.WindowManager,
-    bpy.types.Screen,
-    bpy.types.WorkSpace,
-)
+_NON_GEOMETRY_TYPES = (Scene, Material, World, Light, Camera, WindowManager, Screen, WorkSpace)
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import bpy
 import numpy as np
@@ -38,14 +37,6 @@ def anchor_matrix(view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, bone: 
 def anchor_name(other: bpy.types.Object, bone: str) -> str:
     """Return the name of an object or bone as an anchor in the core."""
     return f"{other.name}: {bone}" if bone else str(other.name)
-
-
-@dataclass(frozen=True)
-class SceneLinks:
-    """Links of a group's members, and their anchors: linked objects and bones outside the group, by name."""
-
-    links: tuple[Link, ...]
-    anchors: Mapping[str, tuple[bpy.types.Object, str]]
 
 
 def has_bone(obj: bpy.types.Object, bone: str) -> bool:
@@ -89,8 +80,13 @@ def check_links(members: Sequence[bpy.types.Object], owners: Sequence[bpy.types.
             )
 
 
-def scene_links(members: Sequence[bpy.types.Object], matrices: Mapping[str, Array]) -> SceneLinks:
-    """Return the links and anchors of a group's members. matrices: (4, 4) at rest, by member name."""
+def scene_links(
+    members: Sequence[bpy.types.Object], matrices: Mapping[str, Array]
+) -> tuple[tuple[Link, ...], dict[str, tuple[bpy.types.Object, str]]]:
+    """Return the links of a group's members, and their anchors: linked objects and bones outside the group, by name.
+
+    matrices: (4, 4) at rest, by member name.
+    """
     check_links(members)
     links = []
     for obj, link in _object_links(members):
@@ -104,7 +100,7 @@ def scene_links(members: Sequence[bpy.types.Object], matrices: Mapping[str, Arra
         for _, link in _object_links(members)
         if link.other is not None and link.other not in members
     }
-    return SceneLinks(tuple(links), anchors)
+    return tuple(links), anchors
 
 
 def anchor_points(view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, bone: str) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core import Array
 from ...core.geometry.mesh.affine import transform_points
-from ..blender.animation import channelbags
+from ..blender.animation import channelbags, drivers_of
 from ..blender.dampsim_names import is_rig_modifier
 from ..blender.sampler import read_array
 
@@ -126,8 +126,7 @@ def _keyed_bones(rig: bpy.types.Object) -> set[str]:
             values = read_array(curve.keyframe_points, "co", np.float64, 2)[:, 1]
             if len(values) and np.ptp(values) > _MIN_CHANGE:
                 found.add(bpy.utils.unescape_identifier(match[1]))
-    drivers = rig.animation_data.drivers if rig.animation_data is not None else ()
-    for driver in drivers:
+    for driver in drivers_of(rig):
         match = _BONE_PATH.match(driver.data_path)
         if match is not None:
             found.add(bpy.utils.unescape_identifier(match[1]))

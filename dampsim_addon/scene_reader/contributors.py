@@ -19,6 +19,7 @@ from typing import Any
 
 import bpy
 
+from ..blender.animation import drivers_of
 from ..blender.dampsim_names import is_bake_cache_file, is_output_modifier
 from ..blender.dependencies import References
 from ..blender.geometry_nodes import modifier_effect, node_effect
@@ -153,8 +154,7 @@ def untracked_inputs(blocks: Iterable[bpy.types.ID]) -> list[str]:
         elif isinstance(block, bpy.types.Object):
             caches = [m for m in block.modifiers if m.type == "MESH_CACHE" and not is_output_modifier(m)]
             found += [f"the file of {modifier.name}" for modifier in caches]
-        data = getattr(block, "animation_data", None)
-        if data is not None and any(not is_tracked_driver(curve.driver) for curve in data.drivers):
+        if any(not is_tracked_driver(curve.driver) for curve in drivers_of(block)):
             found.append(f"a Python driver of {block.name}")
     return found
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 import bpy
 
-from ..blender.animation import animated_paths
+from ..blender.animation import animated_paths, driver_targets, drivers_of
 from ..blender.dependencies import References
 from ..blender.geometry_nodes import modifier_effect
 from ..blender.hair import guide_object
@@ -105,7 +105,7 @@ def non_contributing_objects(sampler: GroupSampler) -> list[bpy.types.Object]:
         return []
     references, scene, layer = References(), sampler.scene, sampler.view_layer
     roots: list[bpy.types.ID] = [*direct_contributors(sampler), *([scene.camera] if scene.camera else [])]
-    roots += [target for driver in _drivers(scene) for target in _driver_targets(driver)]
+    roots += [target.id for curve in drivers_of(scene) for target in driver_targets(curve.driver) if target.id]
     blocks = references.reachable(roots)
     members = {member.obj for member in sampler.members}
     if _reads_anything([scene, *blocks]) or any(
@@ -130,25 +130,14 @@ def _is_selected(obj: bpy.types.Object, layer: bpy.types.ViewLayer) -> bool:
     return layer.objects.get(obj.name) == obj and obj.select_get(view_layer=layer)
 
 
-def _drivers(block: bpy.types.ID) -> list[bpy.types.Driver]:
-    data = getattr(block, "animation_data", None)
-    return [] if data is None else [curve.driver for curve in data.drivers]
-
-
-def _driver_targets(driver: bpy.types.Driver) -> list[bpy.types.ID]:
-    targets = [target.id for variable in driver.variables for target in variable.targets]
-    return [target for target in targets if target is not None]
-
-
 def _reads_anything(blocks: Iterable[bpy.types.ID]) -> bool:
     """Return whether a driver of some datablocks may depend on objects to which it has no reference."""
-    for driver in (driver for block in blocks for driver in _drivers(block)):
-        if not is_tracked_driver(driver):
-            return True
-        paths = [target.data_path for variable in driver.variables for target in variable.targets]
-        if any(part in path for path in paths for part in _SCENE_PATHS):
-            return True
-    return False
+    return any(
+        not is_tracked_driver(curve.driver)
+        or any(part in target.data_path for target in driver_targets(curve.driver) for part in _SCENE_PATHS)
+        for block in blocks
+        for curve in drivers_of(block)
+    )
 
 
 def _is_simulated_by_blender(obj: bpy.types.Object, is_member: bool) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from ...core import Array, PinError
 from ...core.base.wording import closest_name
 from ...core.scene.part import KEYABLE_PART_DIALS, Part
-from ..blender.animation import animated_paths, channelbags
+from ..blender.animation import animated_paths, channelbags, drivers_of
 from ..blender.vertex_groups import read_weights
 from .bone_chains import bone_influences, selected_influences
 
@@ -85,9 +85,7 @@ def _part_curves(obj: bpy.types.Object) -> Iterator[tuple[Any, bpy.types.FCurve]
     """Iterate over the F-curves and drivers of an object, each with the collection that contains it."""
     for bag in list(channelbags(obj)):
         yield from ((bag.fcurves, curve) for curve in list(bag.fcurves))
-    if obj.animation_data is not None:
-        drivers = obj.animation_data.drivers
-        yield from ((drivers, curve) for curve in list(drivers))
+    yield from ((obj.animation_data.drivers, curve) for curve in drivers_of(obj))
 
 
 def find_wrong_part(obj: bpy.types.Object) -> tuple[int, str] | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import bpy
 
-from ...core import Array, Body, BodySample, ColliderSample, SceneError, SceneSample, Settings
+from ...core import Array, Body, BodySample, ColliderSample, SceneError, SceneSample
 from ...core.scene.part import with_part_dials
 from ..blender.collider_reader import ColliderReader
 from ..blender.fields import is_gravity_animated, read_external_forces
@@ -83,18 +83,15 @@ class SampleReader:
         """Return the vertices (v, 3) m of the colliders by name. frame: the current frame.  Raises DampSimError."""
         return {one.name: one.world_positions(view_layer, frame) for one in self.colliders}
 
-    def _read_settings(self, obj: bpy.types.Object) -> Settings:
-        settings = read_settings(obj)
-        if obj.session_uid not in self._with_keyed_parts:
-            return settings
-        return with_part_dials(settings, part_dial_values(obj))
-
     def _read_member(self, member: Sampler) -> BodySample:
         obj, scene, layer = member.obj, member.scene, member.view_layer
         body, fields = self._bodies[obj.session_uid]
+        vertices, settings = member.world_positions(), read_settings(obj) if body.has_animated_settings else None
+        if settings is not None and obj.session_uid in self._with_keyed_parts:
+            settings = with_part_dials(settings, part_dial_values(obj))
         return BodySample(
-            member.world_positions(),
-            self._read_settings(obj) if body.has_animated_settings else None,
+            vertices,
+            settings,
             None if fields is None else read_external_forces(scene, layer, fields),
             None if body.controller is None else read_controller_inputs(obj, layer),
             read_weights(member.evaluated_object(), [obj.dampsim.pin_group])[0] if has_evaluated_pins(obj) else None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -38,7 +37,6 @@ from ..blender.modifiers import has_deform_modifier, simulated_topology_modifier
 from ..blender.sampler import GroupSampler, Sampler, check_scale, frame_rate, gravity, read_array
 from ..blender.vertex_groups import read_weights
 from ..model.colliders import (
-    active_colliders,
     active_colliders_by_member,
     check_roughness_group,
     roughness_group,
@@ -50,22 +48,6 @@ from .muscles import build_controller, has_muscles, read_dampers
 from .parts import assigned_parts, part_problem, read_parts
 from .sample_reader import SampleReader, has_evaluated_pins
 from .seams import seam_pairs
-
-
-def find_colliders(sampler: GroupSampler) -> list[ColliderReader]:
-    """Return readers of the colliders of all members, sorted by name."""
-    by_member = active_colliders_by_member([member.obj for member in sampler.members], sampler.view_layer)
-    collider_objects = sorted({other for stops in by_member for other in stops}, key=lambda other: str(other.name_full))
-    return [ColliderReader(obj, obj.dampsim_collider.plane) for obj in collider_objects]
-
-
-def collider_names(
-    obj: bpy.types.Object, view_layer: bpy.types.ViewLayer, known: Iterable[str]
-) -> tuple[str, ...] | None:
-    """Return the names of the colliders that act on a member; None for all known ones."""
-    names = tuple(str(other.name_full) for other in active_colliders(obj, view_layer))
-    # Objects that do not collide are marked in their settings.
-    return None if not obj.dampsim.collide or set(names) == set(known) else names
 
 
 def has_group_effect(obj: bpy.types.Object, role: str) -> bool:
@@ -203,27 +185,31 @@ def read_scene(sampler: GroupSampler) -> tuple[Scene, SampleReader]:
         # rest_pose() has set the scene to the first frame.
         matrices[member.obj.name] = member.matrix()
     sampler.invalidate_frame()
-    links, collider_readers = scene_links(members, matrices), find_colliders(sampler)
-    if links.anchors or collider_readers:
+    links, anchors = scene_links(members, matrices)
+    by_member = active_colliders_by_member(members, layer)
+    collider_objects = sorted({other for stops in by_member for other in stops}, key=lambda other: str(other.name_full))
+    collider_readers = [ColliderReader(obj, obj.dampsim_collider.plane) for obj in collider_objects]
+    if anchors or collider_readers:
         sampler.set_frame(first_frame)
-    reader = SampleReader(sampler, bodies, links.anchors, collider_readers)
+    reader = SampleReader(sampler, bodies, anchors, collider_readers)
 
     def sample(frame: float) -> SceneSample:
         sampler.set_frame(frame)
         return reader.read(sampler, frame)
 
-    names = [one.name for one in collider_readers]
-    bodies = [
-        replace(body, colliders=collider_names(obj, layer, names)) for body, obj in zip(bodies, members, strict=True)
-    ]
+    for place, stops in enumerate(by_member):
+        # None stands for all. Objects that do not collide are marked in their settings.
+        if members[place].dampsim.collide and set(stops) != set(collider_objects):
+            names = tuple(str(other.name_full) for other in stops)
+            bodies[place] = replace(bodies[place], colliders=names)
     core_scene = Scene(
         tuple(bodies),
         frame_rate(scene),
         np.array(gravity(scene)),
         scene.frame_start,
         scene.frame_end,
-        links.links,
-        tuple(Anchor(name, anchor_points(layer, *place)) for name, place in links.anchors.items()),
+        links,
+        tuple(Anchor(name, anchor_points(layer, *place)) for name, place in anchors.items()),
         tuple(_build_collider(one, layer, first_frame) for one in collider_readers),
         sample,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bpy
 
+from ..blender.animation import driver_targets, drivers_of
 from ..blender.dependencies import References
 from ..model.objects import is_simulated
 
@@ -36,11 +37,5 @@ def _motion_references(obj: bpy.types.Object) -> list[bpy.types.ID]:
         for prop in owner.bl_rna.properties
         if prop.type == "POINTER" and prop.identifier not in ("original", "dampsim", "dampsim_collider")
     ]
-    data = obj.animation_data
-    found += [
-        target.id
-        for driver in (data.drivers if data is not None else ())
-        for variable in driver.driver.variables
-        for target in variable.targets
-    ]
+    found += [target.id for curve in drivers_of(obj) for target in driver_targets(curve.driver)]
     return [one for one in found if isinstance(one, bpy.types.ID)]

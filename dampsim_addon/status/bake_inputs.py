@@ -15,7 +15,7 @@ import bpy
 import numpy as np
 
 from ...core import PARAMETERS
-from ..blender.animation import has_keyed_points, user_fcurves
+from ..blender.animation import driver_targets, drivers_of, has_keyed_points, user_fcurves
 from ..blender.bone_bakes import kept_pose
 from ..blender.dampsim_names import bake_mark, is_output_modifier
 from ..blender.edge_attributes import edge_values, marked_edges
@@ -117,8 +117,7 @@ def influencing_objects(obj: bpy.types.Object) -> list[bpy.types.Object]:
 
 
 def _digest_dial_keys(obj: bpy.types.Object, add_digest: Any) -> None:
-    drivers = obj.animation_data.drivers if obj.animation_data is not None else ()
-    driven = [(driver.data_path, driver.driver.expression) for driver in drivers]
+    driven = [(driver.data_path, driver.driver.expression) for driver in drivers_of(obj)]
     keyed = [(curve.data_path, (curve.mute, _keyframe_bytes(curve))) for curve in user_fcurves(obj)]
     for path, value in (*driven, *keyed):
         parameter, found = PARAMETERS.get(path.removeprefix("dampsim.")), find_animated_dial(obj, path)
@@ -213,15 +212,14 @@ def _digest_motion(
                 f"keyframes of {earlier.get(bone_name, bone_name) if bone else name}",
                 (replace_bone_names(curve.data_path, places), curve.array_index, curve.mute, _keyframe_bytes(curve)),
             )
-        data = block.animation_data
-        for driver in data.drivers if data is not None else ():
-            read = [target for variable in driver.driver.variables for target in variable.targets]
+        for driver in drivers_of(block):
+            read = driver_targets(driver.driver)
             paths = [replace_bone_names(target.data_path, bone_places(target.id)) for target in read]
             targets = list(zip(paths, (_reference_name(target.id, display_name) for target in read), strict=True))
             keyed_paths.add(driver.data_path)
             path = replace_bone_names(driver.data_path, places)
             add_digest(f"drivers of {name}", (path, driver.driver.expression, targets))
-        for track in data.nla_tracks if data is not None else ():
+        for track in block.animation_data.nla_tracks if block.animation_data is not None else ():
             own = user_strips(track)
             strips = [(s.frame_start, s.frame_end, s.scale, s.blend_type, s.influence, s.mute) for s in own]
             if strips:

@@ -16,7 +16,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ..blender.animation import animated_paths, channelbags, has_keyed_points, user_fcurves
+from ..blender.animation import animated_paths, channelbags, drivers_of, has_keyed_points, user_fcurves
 from ..blender.dampsim_names import bake_keys, bake_mark, is_output_modifier, is_output_path, is_tagged_action
 from ..blender.geometry_nodes import nested_trees
 from ..blender.modifiers import modifier_settings, sampled_modifiers
@@ -316,8 +316,8 @@ def _rest_points(data: Any) -> object:
 
 def _driver_inputs(block: bpy.types.ID) -> Iterator[object]:
     """Iterate over the settings of the drivers of a datablock, and the values and keyframes that they read."""
-    data, places = block.animation_data, bone_places(block)
-    for curve in data.drivers if data is not None else ():
+    places = bone_places(block)
+    for curve in drivers_of(block):
         path = replace_bone_names(curve.data_path, places)
         yield path, curve.mute, curve.driver.type, [modifier_settings(one) for one in curve.modifiers]
         yield keyframe_points(curve)
@@ -339,12 +339,8 @@ def _read_values(target: Any, kind: str) -> Iterator[object]:
     for curve in user_fcurves(block):
         if not path or path.startswith(curve.data_path):
             is_keyed = True
-            yield (
-                replace_bone_names(curve.data_path, bone_places(block)),
-                curve.array_index,
-                curve.mute,
-                keyframe_points(curve),
-            )
+            name = replace_bone_names(curve.data_path, bone_places(block))
+            yield name, curve.array_index, curve.mute, keyframe_points(curve)
     if not path and isinstance(block, bpy.types.Object):
         names = ("location", "rotation_euler", "rotation_quaternion", "scale")
         pose = block.pose.bones if block.pose is not None else ()

@@ -32,12 +32,9 @@ def _singular_below_two(count: float) -> int:
 # The form of nouns for a count, by language. The names of the files are those by which Blender finds a language with
 # and without its country.
 PLURAL_FORMS: dict[str, Callable[[float], int]] = {
-    "de": _singular_of_one,
-    "es": _singular_of_one,
+    **dict.fromkeys(("de", "es"), _singular_of_one),
     "fr": _singular_below_two,
-    "ja": _one_form,
-    "ko": _one_form,
-    "zh_HANS": _one_form,
+    **dict.fromkeys(("ja", "ko", "zh_HANS"), _one_form),
 }
 # Placeholders for names that users chose, for paths and for lists of them. Their values stay as they are.
 _DATA = re.compile(
