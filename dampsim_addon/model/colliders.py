@@ -104,11 +104,10 @@ def active_colliders_by_member(
     members: Sequence[bpy.types.Object], view_layer: bpy.types.ViewLayer
 ) -> list[list[bpy.types.Object]]:
     """Return active_colliders() for each member of a group, evaluated once per collider collection."""
-    colliders, active_by_limit = all_colliders(), dict[bpy.types.Collection | None, list[bpy.types.Object]]()
-    for limit in {obj.dampsim.collider_collection for obj in members if obj.dampsim.collide}:
-        found = _filter_colliders(colliders, limit, members, view_layer)
-        active_by_limit[limit] = [other for other, lack in found if lack is None]
-    return [active_by_limit[obj.dampsim.collider_collection] if obj.dampsim.collide else [] for obj in members]
+    colliders, limits = all_colliders(), {obj.dampsim.collider_collection for obj in members if obj.dampsim.collide}
+    found = {limit: _filter_colliders(colliders, limit, members, view_layer) for limit in limits}
+    active = {limit: [other for other, issue in pairs if issue is None] for limit, pairs in found.items()}
+    return [active[obj.dampsim.collider_collection] if obj.dampsim.collide else [] for obj in members]
 
 
 def roughness_group(obj: bpy.types.Object) -> str:

@@ -8,7 +8,8 @@ notified: `enabled` by its update callback, everything else by undo and by openi
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Iterator
 from typing import Any
 
 import bpy
@@ -63,19 +64,6 @@ class Scans(SessionState):
         self.last: SimulatedObjects | None = None
         self.freeze_depth = 0
 
-    def record_enabled(self, objects: Iterable[bpy.types.Object]) -> None:
-        """Record those of some objects that are enabled."""
-        self.enabled_uids.update(obj.session_uid for obj in objects if _is_enabled(obj))
-
-    @contextlib.contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Rely on the last scan within this context."""
-        self.freeze_depth += 1
-        try:
-            yield
-        finally:
-            self.freeze_depth -= 1
-
 
 def scan_objects() -> SimulatedObjects:
     """Return the objects that are simulated now."""
@@ -85,12 +73,11 @@ def scan_objects() -> SimulatedObjects:
     # bpy.data is restricted while Blender starts.
     objects = bpy.data.objects[:] if isinstance(bpy.data, bpy.types.BlendData) else []
     uids = _read_uids(bpy.data.objects if objects else [], len(objects))
-    if scans.uids is None:
-        scans.enabled_uids.clear()
-        scans.record_enabled(objects)
-    elif not np.array_equal(uids, scans.uids):
+    known_uids = uids[:0] if scans.uids is None else scans.uids
+    if not np.array_equal(uids, known_uids):
         scans.enabled_uids.intersection_update(uids.tolist())
-        scans.record_enabled([objects[place] for place in np.flatnonzero(~np.isin(uids, scans.uids))])
+        new = [objects[place] for place in np.flatnonzero(~np.isin(uids, known_uids))]
+        scans.enabled_uids.update(obj.session_uid for obj in new if _is_enabled(obj))
     scans.uids = uids
     known = np.flatnonzero(np.isin(uids, list(scans.enabled_uids))) if scans.enabled_uids else ()
     enabled = [obj for place in known if (obj := objects[place]).type == "MESH" and _is_enabled(obj)]
@@ -122,24 +109,25 @@ def _read_uids(objects: Any, max_count: int | None) -> Uids:
 
 
 @contextlib.contextmanager
-def frozen_scene() -> Iterator[None]:
-    """Scan only once within this context, in which no object may be added or deleted."""
-    scans = Scans.current()
-    if not scans.freeze_depth:
-        scans.last = None
-    with scans.frozen():
-        yield
+def frozen_scene(reuses_last: bool = False) -> Iterator[None]:
+    """Scan only once within this context, in which no object may be added or deleted.
 
-
-@contextlib.contextmanager
-def reuse_last_scan() -> Iterator[None]:
-    """Like frozen_scene(), but reuse a valid last scan. For handlers called after all changes were notified."""
+    reuses_last: whether to reuse a valid last scan. For handlers called after all changes were notified.
+    """
     scans = Scans.current()
-    if scans.last is not None:
+    if reuses_last and scans.last is not None:
         scans.last.total = None
         scans.last = scans.last if scans.last.is_valid else None
-    with scans.frozen():
+    elif not scans.freeze_depth:
+        scans.last = None
+    scans.freeze_depth += 1
+    try:
         yield
+    finally:
+        scans.freeze_depth -= 1
+
+
+reuse_last_scan = functools.partial(frozen_scene, reuses_last=True)
 
 
 def mark_enabled(obj: bpy.types.Object) -> None:

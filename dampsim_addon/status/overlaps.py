@@ -59,10 +59,16 @@ class KnownOverlaps(SessionState, dict[int, list[Overlap]]):
 
 @dataclass(frozen=True)
 class _Surface:
-    """Surface at the first frame: vertices (v, 3) m, triangles (t, 3) and, for an object, the mask (v,) of its pins."""
+    """Surface of an object or collider at the first frame.
 
+    vertices: (v, 3) m; of an infinite plane, three of its points.  triangles: (t, 3).
+    is_pinned: (v,) mask of the pins of an object.
+    """
+
+    name: str
     vertices: Array
     triangles: Index
+    is_plane: bool = False
     is_pinned: Mask | None = None
 
     @cached_property
@@ -77,7 +83,15 @@ class _Surface:
         return len(keys) > 0 and bool((np.unique(keys, return_counts=True)[1] == 2).all())
 
     def depths_of(self, points: Array) -> Array:
-        """Return the depths (p,) in m of points (p, 3) inside the surface; 0 outside, and if it is open."""
+        """Return the depths (p,) in m of points (p, 3) inside the surface; 0 outside, and if it is open.
+
+        The inside of a plane is below it.
+        """
+        if self.is_plane:
+            origin, along, across = self.vertices
+            normal = np.cross(along - origin, across - origin)
+            depths = (origin - points) @ (normal / np.linalg.norm(normal))
+            return np.where(depths > _MIN_RELATIVE_DEPTH * np.linalg.norm(np.ptp(points, axis=0)), depths, 0.0)
         depths = np.zeros(len(points))
         in_bounds = (points > self.vertices.min(axis=0)) & (points < self.vertices.max(axis=0))
         if not in_bounds.all(axis=1).any() or not self.is_closed:
@@ -97,13 +111,13 @@ def record_overlaps(scene: Scene, members: Sequence[bpy.types.Object]) -> None:
     if scene.colliders:
         sample = moved_sample(scene, scene.sample(float(scene.first)))
     surfaces = [
-        _Surface(one.vertices, collider.triangles)
+        _Surface(collider.name, one.vertices, collider.triangles, collider.is_plane)
         for collider, one in zip(scene.colliders, sample.colliders, strict=True)
     ]
-    for obj, body, body_sample in zip(members, scene.bodies, sample.bodies, strict=True):
-        surface = _Surface(body_sample.vertices, body.surface.triangles, body.pins_at(body_sample) >= HARD_PIN_WEIGHT)
-        others = [(scene.colliders[k], surfaces[k]) for k in scene.collider_indices(body)]
-        _store(obj, scene.first, surface, [(one.name, one.is_plane, other) for one, other in others])
+    for obj, body, one in zip(members, scene.bodies, sample.bodies, strict=True):
+        is_pinned = body.pins_at(one) >= HARD_PIN_WEIGHT
+        surface = _Surface(body.name, one.vertices, body.surface.triangles, is_pinned=is_pinned)
+        _store(obj, scene.first, surface, [surfaces[k] for k in scene.collider_indices(body)])
 
 
 def find_overlaps(
@@ -127,8 +141,7 @@ def find_overlaps(
         surfaces = {other: _read_collider(other, view_layer, float(scene.frame_start)) for other in different}
         for member in sampler.members:
             obj, surface = member.obj, _read_object(member)
-            known = [(one, surfaces[one]) for one in colliders[obj]]
-            others = [(str(one.name_full), one.dampsim_collider.plane, it) for one, it in known if it is not None]
+            others = [known for one in colliders[obj] if (known := surfaces[one]) is not None]
             overlaps = [] if surface is None else _store(obj, scene.frame_start, surface, others)
             if overlaps:
                 found[obj] = overlaps
@@ -160,43 +173,32 @@ def _read_object(member: Sampler) -> _Surface | None:
             is_pinned = read_weights(rest, [name])[0] >= HARD_PIN_WEIGHT
     except DampSimError:
         return None
-    return _Surface(positions, mesh_triangles(mesh), is_pinned)
+    return _Surface(str(obj.name), positions, mesh_triangles(mesh), is_pinned=is_pinned)
 
 
 def _read_collider(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer, frame: float) -> _Surface | None:
+    is_plane = bool(obj.dampsim_collider.plane)
     try:
-        vertices, triangles = ColliderReader(obj, obj.dampsim_collider.plane).read_first_frame(view_layer, frame)
+        vertices, triangles = ColliderReader(obj, is_plane).read_first_frame(view_layer, frame)
     except DampSimError:
         return None
-    return _Surface(vertices, triangles)
+    return _Surface(str(obj.name_full), vertices, triangles, is_plane)
 
 
-def _store(
-    obj: bpy.types.Object, first: int, surface: _Surface, others: Sequence[tuple[str, bool, _Surface]]
-) -> list[Overlap]:
-    """Store and return the overlaps of an object. others: name, whether it is a plane, and surface of each collider."""
+def _store(obj: bpy.types.Object, first: int, surface: _Surface, others: Sequence[_Surface]) -> list[Overlap]:
+    """Store and return the overlaps of an object with colliders."""
     found = []
-    for name, is_plane, other in others:
-        own, theirs = _plane_depths(surface, other) if is_plane else other.depths_of(surface.vertices), np.zeros(0)
-        if not is_plane:
-            theirs = surface.depths_of(other.vertices)
+    for other in others:
+        own = other.depths_of(surface.vertices)
+        theirs = np.zeros(0) if other.is_plane else surface.depths_of(other.vertices)
         pinned = 0 if surface.is_pinned is None else int((surface.is_pinned & (own > 0.0)).sum())
         counts = int((own > 0.0).sum()), pinned, int((theirs > 0.0).sum())
         # Many objects grow out of a collider, so that only pinned vertices are inside.
         if counts[0] > pinned or counts[2]:
             depth = float(max(own.max(initial=0.0), theirs.max(initial=0.0)))
-            found.append(Overlap(name, *counts, depth, is_plane, _pose_key(obj, name, first)))
+            found.append(Overlap(other.name, *counts, depth, other.is_plane, _pose_key(obj, other.name, first)))
     KnownOverlaps.current()[obj.session_uid] = found
     return found
-
-
-def _plane_depths(surface: _Surface, plane: _Surface) -> Array:
-    """Return the depths (v,) in m of the vertices of a surface below a plane; 0 above it."""
-    origin, along, across = plane.vertices
-    normal = np.cross(along - origin, across - origin)
-    depths = (origin - surface.vertices) @ (normal / np.linalg.norm(normal))
-    size = np.linalg.norm(np.ptp(surface.vertices, axis=0))
-    return np.where(depths > _MIN_RELATIVE_DEPTH * size, depths, 0.0)
 
 
 def known_overlaps(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[Overlap]:
