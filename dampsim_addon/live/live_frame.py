@@ -56,12 +56,8 @@ class LiveSample:
     matrices: Mapping[int, Array]
 
 
-# Vertex count of a mesh, and the properties of the modifiers that create simulated vertices.
-ModifierStack = tuple[int, str]
-
-
-def modifier_stack(obj: bpy.types.Object) -> ModifierStack:
-    """Return the properties that determine the simulated vertices of an object."""
+def modifier_stack(obj: bpy.types.Object) -> tuple[int, str]:
+    """Return the vertex count of an object's mesh, and the properties of the modifiers that create simulated ones."""
     return len(obj.data.vertices), repr([modifier_settings(modifier) for modifier in simulated_topology_modifiers(obj)])
 
 

@@ -24,7 +24,7 @@ from ..scene_reader.sample_reader import SampleReader
 from ..scene_reader.scene_builder import check_object, read_scene
 from ..session import SessionState
 from ..status import overlaps
-from .live_frame import FrameStatus, LiveFrame, LiveSample, ModifierStack, draft_scene, is_in_draft, modifier_stack
+from .live_frame import FrameStatus, LiveFrame, LiveSample, draft_scene, is_in_draft, modifier_stack
 from .liveness import check_displayable, static_inputs
 
 
@@ -55,7 +55,7 @@ class Session:
         self._static_inputs: tuple[object, ...] = ()
         self._samples: dict[float, LiveSample] = {}
         self._counts: dict[int, MeshCounts | None] = {}
-        self._modifier_stacks: dict[int, ModifierStack] = {}
+        self._modifier_stacks: dict[int, tuple[int, str]] = {}
         self._reader: SampleReader | None = None
         self._last_sampled: FrameInputs | None = None
         self._run: SimulationRun | None = None

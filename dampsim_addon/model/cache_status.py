@@ -130,17 +130,12 @@ def refresh_new_statuses(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
                 refresh_status(obj)
 
 
-def _refresh_if_changed(obj: bpy.types.Object) -> bool:
-    before = known_status(obj)
-    return refresh_status(obj) != before
-
-
 SUBSCRIBER = Subscriber(
     "cache_status",
     {
         **dict.fromkeys(("load_post", "save_post", "undo_post", "redo_post"), refresh_all_statuses),
         "depsgraph_update_post": refresh_new_statuses,
     },
-    partial(refresh_active, _refresh_if_changed),
+    partial(refresh_active, lambda obj: known_status(obj) != refresh_status(obj)),
     2.0,
 )

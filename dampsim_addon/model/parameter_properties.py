@@ -6,14 +6,7 @@ from collections.abc import Iterable
 from typing import Any, get_type_hints
 
 import bpy
-from bpy.props import (
-    BoolProperty,
-    EnumProperty,
-    FloatProperty,
-    IntProperty,
-    PointerProperty,
-    StringProperty,
-)
+from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, PointerProperty, StringProperty
 from bpy.types import Object, PropertyGroup
 
 from ...core import COLLIDER_PARAMETERS, PARAMETERS, Parameter

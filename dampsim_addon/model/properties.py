@@ -183,9 +183,7 @@ class DAMPSIM_PG_object(HasTarget, MuscleProperties, PropertyGroup):
     preset: StringProperty(options={"HIDDEN"})
     preset_of: StringProperty(options={"HIDDEN"})
     let_fall: BoolProperty(
-        name="Let It Fall",
-        description="Let it fall freely, and do not warn that nothing is pinned",
-        options=set(),
+        name="Let It Fall", description="Let it fall freely, and do not warn that nothing is pinned", options=set()
     )
     unpinned_pieces: EnumProperty(
         name="Unpinned Pieces",

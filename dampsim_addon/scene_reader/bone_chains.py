@@ -117,17 +117,11 @@ def keyed_influences(influences: Sequence[BoneInfluence]) -> list[BoneInfluence]
 
 
 def _keyed_bones(rig: bpy.types.Object) -> set[str]:
-    found = set()
-    for bag in channelbags(rig):
-        for curve in bag.fcurves:
-            match = _BONE_PATH.match(curve.data_path)
-            if match is None or curve.mute:
-                continue
-            values = read_array(curve.keyframe_points, "co", np.float64, 2)[:, 1]
-            if len(values) and np.ptp(values) > _MIN_CHANGE:
-                found.add(bpy.utils.unescape_identifier(match[1]))
-    for driver in drivers_of(rig):
-        match = _BONE_PATH.match(driver.data_path)
-        if match is not None:
-            found.add(bpy.utils.unescape_identifier(match[1]))
-    return found
+    keyed = [curve for bag in channelbags(rig) for curve in bag.fcurves if not curve.mute and _changes(curve)]
+    matches = [_BONE_PATH.match(curve.data_path) for curve in (*keyed, *drivers_of(rig))]
+    return {bpy.utils.unescape_identifier(match[1]) for match in matches if match is not None}
+
+
+def _changes(curve: bpy.types.FCurve) -> bool:
+    values = read_array(curve.keyframe_points, "co", np.float64, 2)[:, 1]
+    return len(values) > 0 and bool(np.ptp(values) > _MIN_CHANGE)

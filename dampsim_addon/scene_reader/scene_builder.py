@@ -36,11 +36,7 @@ from ..blender.collider_reader import ColliderReader
 from ..blender.modifiers import has_deform_modifier, simulated_topology_modifiers
 from ..blender.sampler import GroupSampler, Sampler, check_scale, frame_rate, gravity, read_array
 from ..blender.vertex_groups import read_weights
-from ..model.colliders import (
-    active_colliders_by_member,
-    check_roughness_group,
-    roughness_group,
-)
+from ..model.colliders import active_colliders_by_member, check_roughness_group, roughness_group
 from ..model.groups import Group, cache_ids
 from ..model.links import anchor_points, check_links, scene_links
 from ..model.properties import VERTEX_GROUP_ROLES, effective_value, read_settings

@@ -34,13 +34,7 @@ from ..scene_reader.parts import animated_part_dials, assigned_parts
 from ..scene_reader.scene_builder import has_group_effect
 from ..session import SessionState, Subscriber
 from ..targets import Storage, find_target
-from .bake_inputs import (
-    COLLIDER_PREFIXES,
-    DIAL_KEYS_PREFIX,
-    MUSCLES,
-    input_digests,
-    weights_input,
-)
+from .bake_inputs import COLLIDER_PREFIXES, DIAL_KEYS_PREFIX, MUSCLES, input_digests, weights_input
 from .renames import previous_bone_names, previous_names, rename_colliders, rename_shared_settings, with_current_name
 from .setup_digests import SETUP_PREFIXES
 

@@ -219,11 +219,9 @@ def overlap_text(overlap: Overlap, scene: bpy.types.Scene, name: str = "") -> st
         count = format_count(overlap.object_vertices, "vertex")
         subject = f"{count} of {name}" if name else f"{overlap.object_vertices} of its vertices"
         verb = "is" if overlap.object_vertices == 1 else "are"
-        pinned = (
-            f"; {overlap.pinned_vertices} of them cannot move, because pins hold them"
-            if overlap.pinned_vertices
-            else ""
-        )
+        pinned = ""
+        if overlap.pinned_vertices:
+            pinned = f"; {overlap.pinned_vertices} of them cannot move, because pins hold them"
         if overlap.is_plane:
             return f"{subject} {verb} below {overlap.collider}, by up to {depth}{pinned}"
         return f"{subject} {verb} inside {overlap.collider}, up to {depth} deep{pinned}"
