@@ -45,6 +45,10 @@ def enum_items(entries: Iterable[Any]) -> list[tuple[str, str, str, int]]:
     return [(entry.name, entry.label, entry.description, entry.number) for entry in entries]
 
 
+def _on_collider_changed(group: PropertyGroup, context: object) -> None:
+    colliders.add_collider(group.id_data)
+
+
 class DAMPSIM_PG_collider(PropertyGroup):
     """Properties of a collider. The parameters of COLLIDER_PARAMETERS are added below."""
 
@@ -52,7 +56,7 @@ class DAMPSIM_PG_collider(PropertyGroup):
         name="Collider",
         description="Let simulated objects collide with this object",
         options=set(),
-        update=lambda group, _: colliders.add_collider(group.id_data),
+        update=_on_collider_changed,
     )
     plane: BoolProperty(
         name="Infinite Plane",

@@ -58,6 +58,10 @@ def _on_target_changed(link: PropertyGroup, context: object) -> None:
         point.there = transform_points(to_target, np.array([point.place], dtype=float))[0]
 
 
+def _is_other_object(link: PropertyGroup, other: Object) -> bool:
+    return bool(other != link.id_data)
+
+
 class DAMPSIM_PG_point(PropertyGroup):
     """Point of a link."""
 
@@ -78,7 +82,7 @@ class DAMPSIM_PG_link(PropertyGroup):
         type=Object,
         name="To",
         description="Choose the object to link to. It is simulated together with this one, or not simulated at all",
-        poll=lambda link, other: bool(other != link.id_data),
+        poll=_is_other_object,
         update=_on_target_changed,
     )
     bone: StringProperty(

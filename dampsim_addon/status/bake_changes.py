@@ -1,5 +1,8 @@
 """Detection of changes to dials, animation and meshes since a bake, or since its frames were simulated.
 
+A record stores objects and bones by name. A stored name that nothing has any more is taken for the previous name of a
+newly reported object or bone.
+
 Panels call this at each redraw, so it visits no frames. A timer updates the digests of keyframes, poses and the mesh of
 the active object after edits.
 """
@@ -8,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -21,6 +24,7 @@ from ...core.base.wording import without_exponents
 from ...core.scene.fingerprint import describe_known_changes, known_inputs
 from ...core.scene.part import KEYABLE_PART_DIALS
 from ..blender.animation import animated_paths
+from ..blender.dampsim_names import bake_mark
 from ..blender.fields import is_gravity_animated
 from ..blender.modifiers import topology_modifiers
 from ..blender.sampler import frame_rate, gravity
@@ -34,8 +38,17 @@ from ..scene_reader.parts import animated_part_dials, assigned_parts
 from ..scene_reader.scene_builder import has_group_effect
 from ..session import SessionState, Subscriber
 from ..targets import Storage, find_target
-from .bake_inputs import COLLIDER_PREFIXES, DIAL_KEYS_PREFIX, MUSCLES, input_digests, weights_input
-from .renames import previous_bone_names, previous_names, rename_colliders, rename_shared_settings, with_current_name
+from .bake_inputs import (
+    COLLIDER_PREFIXES,
+    DIAL_KEYS_PREFIX,
+    MUSCLES,
+    PARENT_PREFIX,
+    POSE_PREFIX,
+    influencing_objects,
+    input_digests,
+    motion_sources,
+    weights_input,
+)
 from .setup_digests import SETUP_PREFIXES
 
 _KEYFRAMED, _END = "keyframes", "End"
@@ -43,6 +56,10 @@ _KEYFRAMED, _END = "keyframes", "End"
 _PART_GROUP = ": Vertex Group"
 # Prefixes of inputs of which other lines report whether they exist, or which records of earlier versions lack.
 _REPORTED_ELSEWHERE = (*COLLIDER_PREFIXES, DIAL_KEYS_PREFIX, *SETUP_PREFIXES)
+# Force Field Weight is a dial.
+_LABELS = {parameter.label for parameter in PARAMETERS.values()}
+# Prefix of the settings of one object, and key of the list of these objects.
+_LIST_KEYS = (("Collider ", "Colliders of the Scene"), ("Force Field ", "Force Fields of the Scene"))
 # Messages list at most this many changes.
 _MAX_LISTED = 4
 
@@ -182,9 +199,9 @@ def _changes(obj: bpy.types.Object, scene: bpy.types.Scene, of_simulation: bool)
         latest = _Digests.current().latest.get((member.session_uid, is_simulation))
         if recorded.digests and latest is not None:
             now, names = latest
-            before = rename_colliders(recorded.digests, now)
+            before = _rename_colliders(recorded.digests, now)
             differing = [name for name in {**before, **now} if _is_different(before.get(name), now.get(name), name)]
-            changed_inputs += [with_current_name(name, names) for name in differing]
+            changed_inputs += [_with_current_name(name, names) for name in differing]
     # Report inputs that members share only once.
     changed_inputs = list(dict.fromkeys(changed_inputs))
     if len(changed_inputs) > _MAX_LISTED:
@@ -225,7 +242,7 @@ def _latest_digests(
     obj: bpy.types.Object, record: _InputRecord, muscle_names: Mapping[str, str] | None = None
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return the digests with the names of objects and bones at the time of a record, and current names by these."""
-    previous, bones = previous_names(obj, record.digests), previous_bone_names(obj, record.digests)
+    previous, bones = _previous_names(obj, record.digests), _previous_bone_names(obj, record.digests)
     names = {earlier: str(one.name) for one, earlier in previous.items()}
     names |= {earlier: name for name, earlier in bones.items()}
     return input_digests(obj, bpy.context.scene, previous, bones, muscle_names), names
@@ -262,7 +279,7 @@ def rename_recorded_inputs(obj: bpy.types.Object, renamed: Mapping[str, str], ar
 
 
 def _differences(recorded: dict[str, str], facts: dict[str, str]) -> list[str]:
-    before = rename_shared_settings(recorded, facts)
+    before = _rename_shared_settings(recorded, facts)
     return [
         f"{what} {_format_missing(before[what])}, now {_format_missing(now)}"
         for what, now in facts.items()
@@ -330,6 +347,98 @@ def _format_value(parameter: Parameter, value: object) -> str:
 
 def _format_missing(value: str) -> str:
     return without_exponents(value) or "none"
+
+
+def _previous_names(obj: bpy.types.Object, bake_inputs: Iterable[str]) -> dict[bpy.types.Object, str]:
+    """Return the names at the time of a bake of influencing objects that were renamed since.
+
+    bake_inputs: input digests of the bake. They list the object itself first, and have a parent entry for each object.
+    """
+    stored = [part.removeprefix(PARENT_PREFIX) for part in bake_inputs if part.startswith(PARENT_PREFIX)]
+    if not stored:
+        return {}
+    _, *others = influencing_objects(obj)
+    missing = [name for name in stored[1:] if bpy.data.objects.get(name) is None]
+    new = [other for other in others if other.name not in stored]
+    # The previous name of a copy belongs to another object.
+    found = {obj: stored[0]}
+    if len(missing) == len(new):
+        # Both lists are in the order of dependency, independently of names.
+        found |= dict(zip(new, missing, strict=True))
+    return {one: name for one, name in found.items() if name != one.name}
+
+
+def _previous_bone_names(obj: bpy.types.Object, bake_inputs: Iterable[str]) -> dict[str, str]:
+    """Return the names at the time of a bake of the bones that were renamed since, by their current names.
+
+    bake_inputs: input digests of the bake, which list the poses of all bones that move the object in their order.
+    """
+    stored = [part.removeprefix(POSE_PREFIX) for part in bake_inputs if part.startswith(POSE_PREFIX)]
+    poses = [source.pose for source in motion_sources(obj) if source.pose is not None] if stored else []
+    current = list(dict.fromkeys(str(one.name) for pose in poses for one in pose.bones if not bake_mark(one.bone)))
+    if len(stored) != len(current):
+        return {}
+    pairs = zip(current, stored, strict=True)
+    return {name: earlier for name, earlier in pairs if name not in stored and earlier not in current}
+
+
+def _with_current_name(part: str, names: Mapping[str, str]) -> str:
+    """Replace the name in an input by the current one. names: current names, by previous ones."""
+    for earlier, name in names.items():
+        if part.endswith(f" of {earlier}"):
+            return f"{part.removesuffix(earlier)}{name}"
+    return part
+
+
+def _rename_colliders(bake_inputs: Mapping[str, str], current: Mapping[str, str]) -> dict[str, str]:
+    """Return the input digests of a bake with the current names of its colliders."""
+    # Records of earlier versions have only the motion and the shape.
+    pairs = _match_names(bake_inputs, current, COLLIDER_PREFIXES[:2])
+    found = {}
+    for part, digest in bake_inputs.items():
+        prefix = next((one for one in COLLIDER_PREFIXES if part.startswith(one)), "")
+        name = part.removeprefix(prefix)
+        found[f"{prefix}{pairs.get(name, name)}" if prefix else part] = digest
+    return found
+
+
+def _rename_shared_settings(bake_settings: Mapping[str, str], current: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings stored with a bake, with the current names of colliders and force fields."""
+    found = dict(bake_settings)
+    for prefix, list_key in _LIST_KEYS:
+        pairs = _match_names(bake_settings, current, (prefix,))
+        if not pairs:
+            continue
+        names = _names_after_prefix(bake_settings, prefix)
+        for name in names:
+            found.pop(f"{prefix}{name}")
+        found |= {f"{prefix}{pairs.get(name, name)}": bake_settings[f"{prefix}{name}"] for name in names}
+        if {pairs.get(name, name) for name in names} == set(_names_after_prefix(current, prefix)):
+            found[list_key] = current[list_key]
+    return found
+
+
+def _names_after_prefix(parts: Iterable[str], prefix: str) -> list[str]:
+    return [part.removeprefix(prefix) for part in parts if part.startswith(prefix) and part not in _LABELS]
+
+
+def _match_names(bake_values: Mapping[str, str], current: Mapping[str, str], prefixes: Sequence[str]) -> dict[str, str]:
+    """Return current names by previous ones: first those with equal digests, then the rest in order."""
+    current_names = _names_after_prefix(current, prefixes[0])
+    missing = [
+        name
+        for name in _names_after_prefix(bake_values, prefixes[0])
+        if name not in current_names and bpy.data.objects.get(name) is None
+    ]
+    new = [name for name in current_names if f"{prefixes[0]}{name}" not in bake_values]
+    found = {}
+    for name in [*missing]:
+        equal = [one for one in new if all(bake_values.get(f"{h}{name}") == current.get(f"{h}{one}") for h in prefixes)]
+        if equal:
+            found[name] = equal[0]
+            missing.remove(name)
+            new.remove(equal[0])
+    return found | dict(zip(missing, new, strict=False))
 
 
 def _on_edit(*_: object) -> None:
