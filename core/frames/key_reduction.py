@@ -39,14 +39,9 @@ def keyframe_indices(motion: SkinnedMotion, fit: BoneFit, bound: float) -> list[
     centres, keyframes = bone_centres(motion, fit), []
     for k, parent in enumerate(fit.parents):
         used = np.flatnonzero(fit.weights[:, count + k])
+        offsets, weights = motion.bound(used) - centres[k], fit.weights[used, count + k]
+        bone = _Bone(offsets, weights, motion.bones[:, parent, :3, :3], fit.transforms[:, k], centres[k])
         # The bones share the slack of their vertices.
-        bone = _Bone(
-            motion.bound(used) - centres[k],
-            fit.weights[used, count + k],
-            motion.bones[:, parent, :3, :3],
-            fit.transforms[:, k],
-            centres[k],
-        )
         limits = error[:, used] + np.maximum(slack[:, used], 0.0) * ((k + 1.0) / bones)
         kept, residual[:, used] = bone.reduce(residual[:, used], limits)
         keyframes.append(np.flatnonzero(kept))

@@ -16,6 +16,7 @@ from ..settle.controls import Controls
 from ..settle.geometric_stiffness import slack_eigenvalue_limit
 from ..settle.substeps import Substeps, choose_substeps
 from ..settle.waveform import REST_FRACTION, settle_law
+from ..simulation.method_selection import has_net
 from ..solvers import modes
 from ..solvers.objective import Outcome
 from ..steppers.implicit import Stepper
@@ -115,8 +116,7 @@ def deflect(equilibrium: EquilibriumState, deflection: float, region_indices: Se
     region_indices: of the deflected regions; all of them if None.
     """
     system, rest = equilibrium.system, equilibrium.state.positions
-    has_nets = any(not region.has_elastic_stiffness for region in system.regions)
-    tangent_stiffness = system.tangent(equilibrium.state, equilibrium.factors, project=has_nets)
+    tangent_stiffness = system.tangent(equilibrium.state, equilibrium.factors, project=has_net(system))
     regions = [r for k, r in enumerate(system.regions) if region_indices is None or k in region_indices]
     loads = []
     for region in regions:

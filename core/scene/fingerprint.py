@@ -73,7 +73,7 @@ def _body_inputs(scene: Scene, body: Body) -> dict[str, object]:
     front = body.settings.front not in (FrontDirection.NONE, FrontDirection.PAINTED)
     return {
         **({"the axes": array_digest(body.axes)} if front else {}),
-        **({"the list of its colliders": _collider_identities(scene, body)} if scene.colliders else {}),
+        **({"the list of its colliders": _collider_names(scene, body)} if scene.colliders else {}),
         **{PARAMETERS[name].label: value for name, value in body.settings.as_dict().items()},
         "the reference motion in use": body.reference_motion,
         # In earlier versions Sag referred to the size of the whole body, including pinned parts.
@@ -98,22 +98,17 @@ def _links_digest(scene: Scene) -> str:
     return _json_digest({"links": places, "rigid": "at once"}) if places else ""
 
 
-def _collider_identities(scene: Scene, body: Body) -> list[str]:
-    return sorted(scene.colliders[k].identity for k in scene.collider_indices(body))
+def _collider_names(scene: Scene, body: Body) -> list[str]:
+    return sorted(scene.colliders[k].name for k in scene.collider_indices(body))
 
 
 def _colliders_digest(scene: Scene) -> str:
-    return _json_digest(
-        {
-            one.identity: [
-                array_digest(one.triangles.astype(float)),
-                one.is_plane,
-                # Without paint, caches of earlier versions stay valid.
-                *([] if one.roughness_map is None else [array_digest(one.roughness_map)]),
-            ]
-            for one in scene.colliders
-        }
-    )
+    found: dict[str, list[object]] = {}
+    for one in scene.colliders:
+        # Without paint, caches of earlier versions stay valid.
+        painted = [] if one.roughness_map is None else [array_digest(one.roughness_map)]
+        found[one.name] = [array_digest(one.triangles.astype(float)), one.is_plane, *painted]
+    return _json_digest(found)
 
 
 def scene_fingerprint(scene: Scene) -> str:
@@ -128,24 +123,20 @@ def body_fingerprint(body: Body) -> str:
 
 def model_fingerprint(scene: Scene) -> str:
     """Return a digest of the inputs from which an assembly is built."""
-    bodies = [[body.identity, body_fingerprint(body)] for body in scene.bodies]
-    # The rest vertices of the anchors determine where links are attached.
-    anchor_digest = array_digest(*(collider.vertices for collider in scene.anchors))
-    contact_inputs: list[object] = []
-    if scene.has_contact:
-        contact_inputs.append(_colliders_digest(scene))
-        for body in scene.bodies:
-            dials = body.settings
-            contact_inputs.append(
-                [_collider_identities(scene, body), dials.touch_together, dials.touch_self, dials.front]
-            )
-    known = {
-        "bodies": bodies,
+    known: dict[str, object] = {
+        "bodies": [[body.identity, body_fingerprint(body)] for body in scene.bodies],
         "links": _links_digest(scene),
         "gravity": array_digest(scene.gravity),
-        "tied": anchor_digest,
+        # The rest vertices of the anchors determine where links are attached.
+        "tied": array_digest(*(anchor.vertices for anchor in scene.anchors)),
     }
-    return _json_digest({**known, "touching": contact_inputs} if contact_inputs else known)
+    if scene.has_contact:
+        touching = [
+            [_collider_names(scene, body), dials.touch_together, dials.touch_self, dials.front]
+            for body, dials in zip(scene.bodies, scene.settings, strict=True)
+        ]
+        known["touching"] = [_colliders_digest(scene), *touching]
+    return _json_digest(known)
 
 
 def describe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -216,7 +207,7 @@ def _format_value(value: object) -> str:
 
 
 def _array_digests(body: Body) -> dict[str, object]:
-    mesh = [body.surface.vertices, body.surface.triangles.astype(float)]
+    mesh, mask = [body.surface.vertices, body.surface.triangles.astype(float)], body.follower_mask
     if len(body.edges):
         mesh.append(body.edges.astype(float))
     return {
@@ -229,11 +220,7 @@ def _array_digests(body: Body) -> dict[str, object]:
         **({"the keyed pressure": True} if body.has_animated_pressure else {}),
         **({"the keyed pins": True} if body.has_changing_pins else {}),
         **({"the seams": array_digest(body.seams.astype(float))} if len(body.seams) else {}),
-        **(
-            {}
-            if body.follower_mask is None
-            else {"the pieces that follow": array_digest(body.follower_mask.astype(float))}
-        ),
+        **({} if mask is None else {"the pieces that follow": array_digest(mask.astype(float))}),
     }
 
 

@@ -128,15 +128,10 @@ def _effects(plain: Array, simulated: Array, pairs: Index, table: Array) -> tupl
     natural = _accelerations(moved, np.ones((1, len(plain))))[0]
     found, floor = _accelerations(moved, table), _floor(plain)
     jumps = _jumps(found, natural, floor)
-    shortenings = np.max(
-        [
-            _shortenings(p, s, s - p, pairs, weights)
-            for p, s, weights in zip(plain, simulated, table.T, strict=True)
-            if ((weights > 0.0) & (weights < 1.0)).any()
-        ]
-        or [np.zeros(len(table))],
-        axis=0,
-    )
+    shortenings = np.zeros(len(table))
+    for p, s, weights in zip(plain, simulated, table.T, strict=True):
+        if ((weights > 0.0) & (weights < 1.0)).any():
+            shortenings = np.maximum(shortenings, _shortenings(p, s, s - p, pairs, weights))
     effects = [CurveEffect(float(a), float(b)) for a, b in zip(jumps, shortenings, strict=True)]
     return effects, _jumps(found, np.zeros_like(natural), floor)
 

@@ -122,11 +122,8 @@ def _collision_surfaces(
     nodes_of_points, weights = model.skin.weights_for_points(rest[len(vertices) :])
     point_pin_weights = np.asarray(refinement.operator[len(vertices) :] @ pin_weights)
     rows = np.arange(len(nodes_of_points)).repeat(nodes_of_points.shape[1])
-    point_operator = coo_matrix(
-        ((weights * (1.0 - point_pin_weights)[:, None]).ravel(), (rows, nodes_of_points.ravel())),
-        (len(nodes_of_points), operator.shape[1]),
-    )
-    point_operator = point_operator.tocsr()
+    entries = (weights * (1.0 - point_pin_weights)[:, None]).ravel(), (rows, nodes_of_points.ravel())
+    point_operator = coo_matrix(entries, (len(nodes_of_points), operator.shape[1])).tocsr()
     point_operator.eliminate_zeros()
     combined_operator = _expand_columns(vstack([operator, point_operator], format="csr"), start, node_count)
     pin_weights = np.concatenate([pin_weights, point_pin_weights])
@@ -197,7 +194,6 @@ def _with_friction_maps(body: Body, surface: CollisionSurface, interpolation: cs
     def interpolate(values: Array | None) -> Array | None:
         return values if values is None or interpolation is None else np.asarray(interpolation @ values)
 
-    front = None
     if body.settings.front == FrontDirection.PAINTED:
         painted = interpolate(body.front_map)
         front = None if painted is None else _gradient_directions(surface.rest, surface.triangles, painted)
@@ -228,10 +224,8 @@ def _gradient_directions(vertices: Array, triangles: Index, values: Array) -> Ar
     a, b, c = (vertices[triangles[:, k]] for k in range(3))
     normal = np.cross(b - a, c - a)
     square = np.maximum(np.einsum("ti,ti->t", normal, normal), 1e-300)
-    slope = (
-        sum(values[triangles[:, k]][:, None] * np.cross(normal, side) for k, side in enumerate((c - b, a - c, b - a)))
-        / square[:, None]
-    )
+    sides = enumerate((c - b, a - c, b - a))
+    slope = sum(values[triangles[:, k]][:, None] * np.cross(normal, side) for k, side in sides) / square[:, None]
     total = np.zeros_like(vertices)
     area = 0.5 * np.sqrt(square)
     for k in range(3):
@@ -250,22 +244,14 @@ def contact_inputs(start: ContactSample | None, end: ContactSample | None) -> Co
         return None
     (first_body, first_colliders), (last_body, last_colliders), dials = start, end, end[0].settings
     assert dials is not None
-    obstacle_motions = tuple(
-        ColliderMotion(
-            KinematicMotion(before.vertices, after.vertices), after.settings.roughness, after.settings.thickness
-        )
-        for before, after in zip(first_colliders, last_colliders, strict=True)
-    )
-    backward_friction = dials.friction if dials.front == FrontDirection.NONE else dials.friction_back
+    obstacle_motions = []
+    for before, after in zip(first_colliders, last_colliders, strict=True):
+        motion = KinematicMotion(before.vertices, after.vertices)
+        obstacle_motions.append(ColliderMotion(motion, after.settings.roughness, after.settings.thickness))
+    body_motion = KinematicMotion(first_body.vertices, last_body.vertices)
+    frictions = dials.friction, dials.friction if dials.front == FrontDirection.NONE else dials.friction_back
     is_consistent = dials.depth == ExitDirection.CONSISTENT
-    return ContactInputs(
-        KinematicMotion(first_body.vertices, last_body.vertices),
-        dials.contact_distance,
-        dials.friction,
-        backward_friction,
-        obstacle_motions,
-        is_consistent,
-    )
+    return ContactInputs(body_motion, dials.contact_distance, *frictions, tuple(obstacle_motions), is_consistent)
 
 
 _MAX_PASSES = 12
@@ -316,13 +302,11 @@ def _split_triangles(triangles: Index, middles: Index, points: Array) -> Index:
             continue
         parts.append(np.stack([bc, c, ca], axis=1))
         # Split the remaining quadrilateral along its shorter diagonal.
-        is_first_longer = np.linalg.norm(points[a] - points[bc], axis=1) > np.linalg.norm(
-            points[b] - points[ca], axis=1
-        )
-        parts.append(np.where(is_first_longer[:, None], np.stack([a, b, ca], axis=1), np.stack([a, b, bc], axis=1)))
-        parts.append(np.where(is_first_longer[:, None], np.stack([b, bc, ca], axis=1), np.stack([a, bc, ca], axis=1)))
+        diagonals = (np.linalg.norm(points[start] - points[end], axis=1) for start, end in ((a, bc), (b, ca)))
+        is_first_longer = np.greater(*diagonals)[:, None]
+        parts.append(np.where(is_first_longer, np.stack([a, b, ca], axis=1), np.stack([a, b, bc], axis=1)))
+        parts.append(np.where(is_first_longer, np.stack([b, bc, ca], axis=1), np.stack([a, bc, ca], axis=1)))
     every = np.flatnonzero(count == 3)
     (a, b, c), (ab, bc, ca) = triangles[every].T, middles[every].T
-    for corners in ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca)):
-        parts.append(np.stack(corners, axis=1))
+    parts += [np.stack(corners, axis=1) for corners in ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca))]
     return np.concatenate(parts)

@@ -61,15 +61,12 @@ def solve_rest_shape(
     positions: Array,
     weight: Array,
     factor: float,
-    *,
-    progress: StageProgress | None = None,
-    guard: SpentRestShapeSearch | None = None,
+    progress: StageProgress,
 ) -> Model:
     """Return the model with a rest shape X that is in equilibrium at the given positions.
 
     surface: (v, 3) m, animated. positions: (n, 3) m of the nodes. weight: (n, 3) N. factor: on the stiffness.
     progress: receives the solved fraction of the load at each iteration, and counts spent searches.
-    guard: bounds the work; the default if None.
 
     Newton's method solves grad U(positions; X) = weight for X at the nodes that are not hard pins. Spring pins move
     along with X. The load is applied in increments where a full step does not converge. If no such shape exists for the
@@ -78,8 +75,7 @@ def solve_rest_shape(
     """
     if not can_change_rest_shape(model) or model.block.is_fixed.all():
         return model
-    progress, guard = progress or StageProgress(), guard or SpentRestShapeSearch()
-    problem = _InverseStaticProblem(model, surface, positions, weight, factor, progress)
+    problem, guard = _InverseStaticProblem(model, surface, positions, weight, factor, progress), SpentRestShapeSearch()
     rest, load_fraction, increment = model.block.rest, 0.0, 1.0
     tolerance = _RESIDUAL_TOLERANCE * max(float(np.abs(weight).max(initial=0.0)), 1e-30)
     while load_fraction < 1.0 and increment >= _MIN_LOAD_INCREMENT:

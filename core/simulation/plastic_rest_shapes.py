@@ -111,13 +111,8 @@ def _with_reference_flow(block: BodyDiscretization, flows: dict[tuple[str, str],
 
 def _unloaded_blocks(system: System, factors: Array) -> tuple[BodyDiscretization, ...]:
     """Return the system's blocks with their unloaded shape as rest shape."""
-    unloaded_state = solve_static_equilibrium(
-        make_stepper(system),
-        State.at_rest(system.rest),
-        without_contact(system.stationary_inputs()),
-        _UNLOADED_TOLERANCE,
-        factors,
-    )
+    start, inputs = State.at_rest(system.rest), without_contact(system.stationary_inputs())
+    unloaded_state = solve_static_equilibrium(make_stepper(system), start, inputs, _UNLOADED_TOLERANCE, factors)
     return tuple(
         replace(block, rest=unloaded_state.positions[part])
         for block, part in zip(system.blocks, system.slices, strict=True)

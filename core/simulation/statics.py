@@ -181,7 +181,7 @@ class StaticSolver:
                     node_weights = self._node_weights(number, place, bodies[k].settings)
                     weight = weight if node_weights is None else node_weights[:, None] * weight
                     nodes, factor = state.positions[island.system.slices[place]], float(factors[place])
-                    models[k] = solve_rest_shape(model, surface, nodes, weight, factor, progress=self._progress)
+                    models[k] = solve_rest_shape(model, surface, nodes, weight, factor, self._progress)
         return rebuild_islands(self._scene, Assembly(tuple(models), tuple(self.islands)))
 
     def _add_gravity_stiffness(self) -> None:
