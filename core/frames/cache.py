@@ -78,9 +78,7 @@ def _acquire(file: int, path: Path) -> None:
             # The previous holder may have removed the file between open and flock.
             if path.stat().st_ino != os.fstat(file).st_ino:
                 raise LockBusy
-    except (BlockingIOError, PermissionError):
-        raise LockBusy from None
-    except FileNotFoundError:
+    except (BlockingIOError, PermissionError, FileNotFoundError):
         raise LockBusy from None
     except OSError:
         return

@@ -200,10 +200,8 @@ class RolloutBatch:
             if one.sense == SensorType.CONTACT:
                 readings[:, k] = (contact_impulses[:, self.sensor_nodes[k]] > 0.0).any(axis=1)
             elif one.sense == SensorType.LENGTH:
-                now, rest = (
-                    np.linalg.norm(_multiply(self.sensor_edges[k], y), axis=2).sum(axis=1)
-                    for y in (x, self.start[None])
-                )
+                edges = (_multiply(self.sensor_edges[k], y) for y in (x, self.start[None]))
+                now, rest = (np.linalg.norm(vectors, axis=2).sum(axis=1) for vectors in edges)
                 readings[:, k] = (now / rest >= one.low) & (now / rest <= one.high)
         return readings
 
@@ -277,9 +275,8 @@ class RolloutBatch:
         cos = (tangential_velocity * front[:, None, :2]).sum(axis=2) / speed
         friction = 0.5 * (self.friction[0] * (1.0 + cos) + self.friction[1] * (1.0 - cos))
         remaining_fraction = np.maximum(0.0, 1.0 - np.where(hits_ground, friction * normal_change, 0.0) / speed)
-        v = np.concatenate(
-            [tangential_velocity * remaining_fraction[:, :, None], (v[:, :, 2] + normal_change)[:, :, None]], axis=2
-        )
+        tangential_velocity = tangential_velocity * remaining_fraction[:, :, None]
+        v = np.concatenate([tangential_velocity, (v[:, :, 2] + normal_change)[:, :, None]], axis=2)
         x = x + h * v
         force = self._forces(x, length, k)
         return RolloutState(x, v, force, force - state.force, self.mass * normal_change)

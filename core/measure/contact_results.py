@@ -117,8 +117,7 @@ def partners_in_contact(simulation: Simulation, state: State, body: str) -> tupl
     """Return the names of the partners that act on free nodes of a body in a state; its own name for itself."""
     number, block = simulation.island_and_block(body)
     system = simulation.islands[number].system
-    model = system.contact
-    if model is None:
+    if (model := system.contact) is None:
         return ()
     keys = _contact_history(system, state).keys
     visible = model.visible_surface[keys[:, [0, 3]]]
@@ -259,22 +258,14 @@ def _penetrations(
         own_points, partner_points = mine & (history.keys[:, 3] == partner), theirs & (history.keys[:, 0] == partner)
         contacts = np.flatnonzero(own_points | partner_points)
         worst = contacts[history.depths[contacts].argmax()]
-        young = [
-            model.surfaces[k].young * float(factors[model.surfaces[k].block])
-            for k in (block, int(partner))
-            if not model.surfaces[k].is_collider
-        ]
+        touching = (model.surfaces[k] for k in (block, int(partner)))
+        young = [one.young * float(factors[one.block]) for one in touching if not one.is_collider]
         pressure = history.forces[worst] / max(_contact_area(model, history.keys[worst]), 1e-300)
+        is_squeezed = bool(pressure > _SQUEEZE_PRESSURE * min(young))
         inside = (history.keys[:, 1] == POINT) & (history.keys[:, 0] != history.keys[:, 3])
-        found.append(
-            Penetration(
-                model.surfaces[partner].name,
-                int((own_points & inside).sum()) if partner != block else int(own_points.sum()),
-                int((partner_points & inside).sum()),
-                float(history.depths[worst]),
-                bool(pressure > _SQUEEZE_PRESSURE * min(young)),
-            )
-        )
+        own_count = int((own_points & inside).sum()) if partner != block else int(own_points.sum())
+        partner_count, depth = int((partner_points & inside).sum()), float(history.depths[worst])
+        found.append(Penetration(model.surfaces[partner].name, own_count, partner_count, depth, is_squeezed))
     return tuple(found)
 
 

@@ -88,9 +88,8 @@ def simulation_curve(
     # What the body lies on may stop later than its own animation.
     touched = {name for frame in frames for name in partners_in_contact(simulation, frame.state, body)}
     names = [body, *sorted(touched - {body}), *map(collider_digest_name, sorted(touched))]
-    frame_shapes = [
-        FrameShape(one.shapes[body], " ".join(one.inputs.get(name, "") for name in names)) for one in frames
-    ]
+    inputs = (" ".join(one.inputs.get(name, "") for name in names) for one in frames)
+    frame_shapes = [FrameShape(one.shapes[body], digest) for one, digest in zip(frames, inputs, strict=True)]
     count = simulation.dials.max_substeps(simulation.scene.settings)
     return shot_curve(frame_shapes, law, simulation.scene.fps, settings.settle, bounce, count)
 
@@ -112,8 +111,7 @@ def shot_curve(
     substeps: per frame. With several of them, a frame's inputs include the motion that leads to it. They become
         constant only in the frame after the stop.
     """
-    last = len(frames) - 1
-    stop = last
+    stop = last = len(frames) - 1
     while stop > 0 and frames[stop - 1].inputs == frames[last].inputs:
         stop -= 1
     if substeps > 1 and stop > 0:
@@ -153,6 +151,5 @@ def _make_curve(
     times = np.maximum((frames - peak) / fps, -law.time_to_peak)
     swing = 1.0 if law.frequency == 0.0 else float(np.hypot(1.0, law.decay / law.frequency))
     envelope = np.minimum(swing * np.exp(-law.decay * np.maximum(times, 0.0)), 1.0)
-    return SettleCurve(
-        frames, measured, np.asarray(law.release_response(times)), envelope, dial, rest, bounce, overshoot
-    )
+    predicted = np.asarray(law.release_response(times))
+    return SettleCurve(frames, measured, predicted, envelope, dial, rest, bounce, overshoot)

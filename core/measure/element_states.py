@@ -77,9 +77,8 @@ def plastic_strain(simulation: Simulation, frame: Frame, body: str) -> PlasticSt
         amounts, elements = term.flow.equivalent_strain(flows[term.name]), term.flow.elements
         corners = elements.ravel()
         total = np.bincount(corners, amounts.repeat(elements.shape[1]), len(node_strains))
-        node_strains = np.maximum(
-            node_strains, total / np.maximum(np.bincount(corners, minlength=len(node_strains)), 1)
-        )
+        means_at_nodes = total / np.maximum(np.bincount(corners, minlength=len(node_strains)), 1)
+        node_strains = np.maximum(node_strains, means_at_nodes)
         largest = max(largest, float(amounts.max(initial=0.0)))
         means.append(float(amounts.mean()) if len(amounts) else 0.0)
     if largest == 0.0:

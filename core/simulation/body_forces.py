@@ -60,19 +60,16 @@ class BodyLoad:
     @property
     def accelerating_fields(self) -> tuple[ForceField, ...]:
         """Force fields that accelerate the body directly, not through the air."""
-        fields = () if self.external_forces is None else self.external_forces.fields
-        return fields if self.air == 0.0 else tuple(field for field in fields if field.kind not in AIR_FIELDS)
+        return tuple(one for one in self._fields if self.air == 0.0 or one.kind not in AIR_FIELDS)
 
     @property
     def has_wind(self) -> bool:
         """True if fields move the air and the body resists it."""
-        forces = self.external_forces
-        return (
-            self.air > 0.0
-            and self.field_weight > 0.0
-            and forces is not None
-            and any(field.kind in AIR_FIELDS for field in forces.fields)
-        )
+        return self.air > 0.0 and self.field_weight > 0.0 and any(one.kind in AIR_FIELDS for one in self._fields)
+
+    @property
+    def _fields(self) -> tuple[ForceField, ...]:
+        return () if self.external_forces is None else self.external_forces.fields
 
     def is_same(self, other: BodyLoad) -> bool:
         """Return whether two loads have the same parameters."""

@@ -150,10 +150,9 @@ class DialInterpreter:
         frame_time = 1.0 / self._scene.fps
         if not settings.is_settle_controlled:
             return Substeps(settings.substeps, 0.0, False)
-        min_settle_scale = 1.0 if self._scene.bodies[body].settle_map is None else MIN_SETTLE_SCALE
         pace = self._statics.assembly.models[body].block.settle_scale
-        if pace is not None:
-            min_settle_scale = float(pace.min())
+        painted_scale = 1.0 if self._scene.bodies[body].settle_map is None else MIN_SETTLE_SCALE
+        min_settle_scale = painted_scale if pace is None else float(pace.min())
         kind_name, has_slack_modes = self._scene.bodies[body].kind, self._has_slack_modes(body)
         settings = dials_of_region(kind_name, settings, has_slack_modes)
         found = [
@@ -241,16 +240,13 @@ class DialInterpreter:
     def _build_controls(self, island: int, own: list[Settings], substep_count: int) -> Controls:
         system = self._statics.islands[island].system
         factors = self._statics.stiffness_factors(island, own)
-        follow_through = [one.follow_through for one in own]
-        # The tolerance of other blocks is relative to the motion itself.
-        tighten_for_net = has_net(system) and not has_sheet(system) and not has_weave(system)
-        return Controls(
-            laws=tuple(self._region_law(island, region, own, factors, substep_count) for region in system.regions),
-            follow_through=tuple(follow_through + [1.0] * (len(system.blocks) - len(own))),
-            tolerance=min(one.tolerance for one in own) * (_NET_TOLERANCE if tighten_for_net else 1.0),
-            stiffness=tuple(float(one) for one in factors),
-            yarns=yarn_dials(system, own),
-        )
+        laws = tuple(self._region_law(island, region, own, factors, substep_count) for region in system.regions)
+        follow_through = [one.follow_through for one in own] + [1.0] * (len(system.blocks) - len(own))
+        tolerance = min(one.tolerance for one in own)
+        if has_net(system) and not has_sheet(system) and not has_weave(system):
+            # The tolerance of other blocks is relative to the motion itself.
+            tolerance *= _NET_TOLERANCE
+        return Controls(laws, tuple(follow_through), tolerance, tuple(factors.tolist()), yarns=yarn_dials(system, own))
 
     def _region_law(
         self, island: int, region: Region, own: list[Settings], factors: Array, substep_count: int
