@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import contextlib
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,24 +44,25 @@ def calibrate(simulation: Simulation, body: str, deflection: float) -> Generator
     deflection: of each of its regions, relative to the size of the smallest one.
     Raises SceneError or PinError if the body cannot be tested, and DampSimError if a step fails.
     """
-    try:
+    with _named_errors(body):
         return (yield from _search(simulation, body, deflection))
-    except StepError as error:
-        raise _release_error(body, error) from error
 
 
 def release_test(simulation: Simulation, body: str, deflection: float) -> Generator[tuple[int, int], None, SettleCurve]:
     """Run one release test with the current dials, like calibrate(). Return the curve with the largest Settle error."""
     settings = simulation.scene.body(body).settings
-    try:
+    with _named_errors(body):
         equilibrium, start = _deflected_start(simulation, body, deflection)
         return _worst_curve((yield from _run_test(simulation, body, settings, equilibrium, start)), settings)
+
+
+@contextlib.contextmanager
+def _named_errors(body: str) -> Iterator[None]:
+    try:
+        yield
     except StepError as error:
-        raise _release_error(body, error) from error
-
-
-def _release_error(body: str, error: StepError) -> DampSimError:
-    return DampSimError(f"{body}: the release test failed ({error}) Reduce the deflection, or raise Stiffness.")
+        message = f"{body}: the release test failed ({error}) Reduce the deflection, or raise Stiffness."
+        raise DampSimError(message) from error
 
 
 def _deflected_start(simulation: Simulation, body: str, deflection: float) -> tuple[EquilibriumState, State]:

@@ -59,13 +59,11 @@ def build_contact_model(
                 friction_scale=one.roughness_map,
             )
         )  # fmt: skip
-    obstacles = [*(-1 for _ in bodies), *obstacle_indices]
     proxy_index: dict[int, int] = {}
     for place, (_, proxy) in enumerate(body_surfaces):
         if proxy is not None:
             proxy_index[place] = len(surfaces)
             surfaces.append(proxy)
-            obstacles.append(-1)
     colliding_pairs += [
         (proxy_index.get(a, a), proxy_index.get(b, b))
         for a, b in colliding_pairs
@@ -76,7 +74,8 @@ def build_contact_model(
         pieces = _piece_surfaces(surfaces[place], models[bodies[place]].pieces)
         colliding_pairs += combinations(range(len(surfaces), len(surfaces) + len(pieces)), 2)
         surfaces += pieces
-        obstacles += [-1] * len(pieces)
+    obstacles = [-1] * len(bodies) + obstacle_indices
+    obstacles += [-1] * (len(surfaces) - len(obstacles))
     for surface in surfaces:
         surface.prepare()
     return ContactModel(tuple(surfaces), tuple(obstacles), tuple(colliding_pairs), self_colliding, proxies)

@@ -18,6 +18,7 @@ from ..base.progress import StageProgress
 from ..bodies.model import Model
 from ..bodies.surface_binding import SurfaceBinding
 from ..materials import TetElasticity
+from ..materials.assembly import assemble_matrix
 from ..materials.tetrahedra import tet_volumes
 from ..settle.step_report import Guard, Verdict
 from ..system.discretization import BodyDiscretization
@@ -176,13 +177,10 @@ class _InverseStaticProblem:
 
     def _pin_jacobian(self) -> csr_matrix:
         """Return the derivative of the pin springs' forces with respect to the rest shape, (3n, 3n) N/m."""
-        size = self._positions.size
-        total = csr_matrix((size, size))
+        total = csr_matrix((self._positions.size, self._positions.size))
         for one in self._springs:
             blocks = -self._factor * one.stiffness[:, None, None] * self._rotations[one.pin_indices]
-            dof = 3 * one.nodes[:, None] + np.arange(3)
-            rows, columns = dof[:, :, None].repeat(3, axis=2), dof[:, None, :].repeat(3, axis=1)
-            total = total + csr_matrix((blocks.ravel(), (rows.ravel(), columns.ravel())), shape=(size, size))
+            total = total + assemble_matrix(blocks, one.nodes[:, None], len(self._positions))
         return total
 
     def _has_valid_volumes(self, rest: Array) -> bool:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..base.arrays import Array, Index, Mask
+from ..base.arrays import Array
 from ..base.errors import SceneError
 from ..bodies.registry import kind_by_name
 from ..contact.collision_surface import CONTACT_DISTANCE_RATIO
@@ -18,7 +18,7 @@ from ..geometry.mesh.rigid_motion import fit_rigid_motion
 from ..geometry.mesh.surface import weld_vertices
 from ..geometry.mesh.triangles import Topology, Triangles, is_closed, unit_vectors
 from ..objective.reference_motion import region_slices
-from ..scene.body import HARD_PIN_WEIGHT, Body
+from ..scene.body import HARD_PIN_WEIGHT
 from ..scene.parameters import Settings
 from ..scene.sample import SceneSample
 from ..scene.scene import Scene
@@ -76,7 +76,7 @@ def find_start(context: StartContext, frame_inputs: FrameInputs) -> Generator[tu
         island_settings = [scene.bodies[k].settings for k in island.bodies]
         island_state = island.extract_state(state)
         has_contraction = any(one.contraction for one in island_settings)
-        hangs = all(one.start_settled for one in island_settings) and is_constrained(island)
+        hangs = all(one.start_settled for one in island_settings) and is_constrained(island.system)
         if has_contraction and not hangs and not preroll:
             # Without settling, the fibres start relaxed, and the body would jump when released.
             island_state = statics.contracted_state(number, sample, island_state)
@@ -85,7 +85,7 @@ def find_start(context: StartContext, frame_inputs: FrameInputs) -> Generator[tu
         # A sheet that flutters has no equilibrium: it starts as the preroll has moved it.
         if all(one.start_settled for one in island_settings) and not (is_blown and preroll):
             factors = statics.stiffness_factors(number, island_settings)
-            if is_constrained(island):
+            if is_constrained(island.system):
                 island_state = _hanging_start(statics, number, sample, factors, island_state if has_initial else None)
                 island_state = statics.state_in_wind(number, sample, factors, island_state)
             elif not preroll:
@@ -320,17 +320,9 @@ def start_offsets(scene: Scene, sample: SceneSample, body: int) -> Array:
     representative = first[label]
     triangles, wires = representative[one.surface.triangles], np.sort(representative[one.edges], axis=1)
     edges = np.unique(np.concatenate([Topology.from_triangles(triangles).edges, wires]), axis=0)
-    is_free = _free_vertices(one, one.pins_at(sample.bodies[body]), label)
+    is_held = one.pins_at(sample.bodies[body]) >= HARD_PIN_WEIGHT
+    if one.follower_mask is not None:
+        is_held = is_held | one.follower_mask
+    is_free = ~np.isin(label, label[is_held])
     offsets = move_out(vertices, triangles, edges, is_free, obstacles)
     return np.asarray(offsets[representative])
-
-
-def _free_vertices(body: Body, pins: Array, label: Index) -> Mask:
-    """Return the vertices (v,) that are not pinned, nor coincide with one that is.
-
-    pins: (v,) weights.  label: (v,) of coincident vertices.
-    """
-    is_held = pins >= HARD_PIN_WEIGHT
-    if body.follower_mask is not None:
-        is_held = is_held | body.follower_mask
-    return ~np.isin(label, label[is_held])

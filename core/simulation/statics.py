@@ -24,10 +24,9 @@ from ..scene.scene import Scene
 from ..settle.geometric_stiffness import estimated_regions, with_geometric_stiffness, with_minimum_eigenvalues
 from ..steppers.implicit import Stepper
 from ..steppers.static import solve_static_equilibrium
-from ..system.discretization import BodyDiscretization
 from ..system.inputs import Inputs, without_contact
 from ..system.state import State
-from ..system.system import assemble_system
+from ..system.system import System, assemble_system
 from .assembly import Assembly, Island, rebuild_islands
 from .body_forces import BodyLoad, FieldAccelerations, body_loads, with_accelerations, with_gravity
 from .inverse_statics import can_change_rest_shape, solve_rest_shape
@@ -176,7 +175,10 @@ class StaticSolver:
             state = self.pose_evaluator.animated_state(island, self._first_sample)
             for place, k in enumerate(island.bodies):
                 model, surface = models[k], self._first_sample.bodies[k].vertices
-                if bodies[k].settings.keep_shape and can_change_rest_shape(model) and is_self_constrained(model.block):
+                if not bodies[k].settings.keep_shape or not can_change_rest_shape(model):
+                    continue
+                # Links do not count.
+                if is_constrained(assemble_system((model.block,), np.zeros(3), None, has_eigenvalues=False)):
                     weight = model.block.mass[:, None] * self._gravity_of(k)
                     node_weights = self._node_weights(number, place, bodies[k].settings)
                     weight = weight if node_weights is None else node_weights[:, None] * weight
@@ -188,7 +190,7 @@ class StaticSolver:
         """Add the effect of weight to the first eigenvalues. Standing bodies become softer, hanging ones stiffer."""
         for number, island in enumerate(self.islands):
             regions = island.system.regions
-            is_hanging = island.system.gravity.any() and is_constrained(island) and bool(regions)
+            is_hanging = island.system.gravity.any() and is_constrained(island.system) and bool(regions)
             if not is_hanging and all(region.has_elastic_stiffness for region in regions):
                 continue
             factors = self.stiffness_factors(number)
@@ -356,7 +358,7 @@ class StaticSolver:
             return BASE_YOUNG
         gravity, size = float(np.linalg.norm(isolated.system.gravity)), body.unpinned_size
         target_sag = sag / 100.0
-        if not is_constrained(isolated):
+        if not is_constrained(isolated.system):
             # Unconstrained bodies do not hang. Use the compression of a standing column of the same size.
             return body.settings.density * gravity * size / (2.0 * target_sag)
         slowest = min(region.eigenvalue for region in isolated.system.regions)
@@ -429,7 +431,7 @@ class StaticSolver:
         # No weight moves vertices that are pinned hard.
         vertices = [one[body.pins[one] < HARD_PIN_WEIGHT] for one in vertices]
         targets = {k: sag / 100.0 for k, sag in enumerate(sags) if sag is not None and len(vertices[k])}
-        if shares is None or not targets or not is_constrained(isolated):
+        if shares is None or not targets or not is_constrained(isolated.system):
             return tuple(found.tolist())
         factors = self.stiffness_factors(island)
         factors = factors if len(factors) == len(system.blocks) else factors[[block]]
@@ -514,12 +516,6 @@ class StaticSolver:
         return np.asarray(np.linalg.norm(surface - animated, axis=1))
 
 
-def is_constrained(island: Island) -> bool:
-    """Return whether the pins leave no part of an island free to fall."""
-    return all(region.rigid_modes == 0 for region in island.system.regions)
-
-
-def is_self_constrained(block: BodyDiscretization) -> bool:
-    """Return whether a block's own pins leave no part of it free to fall."""
-    regions = assemble_system((block,), np.zeros(3), None, has_eigenvalues=False).regions
-    return all(region.rigid_modes == 0 for region in regions)
+def is_constrained(system: System) -> bool:
+    """Return whether the pins leave no part of a system free to fall."""
+    return all(region.rigid_modes == 0 for region in system.regions)
