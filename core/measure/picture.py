@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..base.arrays import Array
 from .curve import SettleCurve
@@ -60,14 +61,11 @@ def draw_curve(curve: SettleCurve, palette: Palette, influence: Array | None = N
     canvas[:, :, :3] = palette.background
     plot_range = PlotRange.for_curve(curve)
 
-    def place(frames: Array, values: Array) -> Array:
-        x = _LEFT + (WIDTH - _LEFT - _RIGHT) * frames / plot_range.frames
-        y = _BOTTOM + (HEIGHT - _BOTTOM - _TOP) * (values - plot_range.lowest) / (1.05 - plot_range.lowest)
-        return np.stack([x, y], axis=1)
-
-    def line(frames: object, values: object, color: Color, width: float, dash: float = 0.0) -> None:
-        points = place(np.asarray(frames, dtype=float), np.asarray(values, dtype=float))
-        _stroke(canvas, points, color, width, dash)
+    def line(frames: ArrayLike, values: ArrayLike, color: Color, width: float, dash: float = 0.0) -> None:
+        x, y = np.asarray(frames, dtype=float), np.asarray(values, dtype=float) - plot_range.lowest
+        x = _LEFT + (WIDTH - _LEFT - _RIGHT) * x / plot_range.frames
+        y = _BOTTOM + (HEIGHT - _BOTTOM - _TOP) * y / (1.05 - plot_range.lowest)
+        _stroke(canvas, np.stack([x, y], axis=1), color, width, dash)
 
     for frame in np.arange(0.0, plot_range.frames + 1e-9, grid_spacing(plot_range.frames)):
         line([frame, frame], [plot_range.lowest, 1.05], palette.grid, 1.0)

@@ -65,7 +65,6 @@ class ReleaseResult:
     times: (k,) s, from 0.
     distance: (k,) largest distance of a node from rest, relative to the first one.
     projection: (k,) displacement of the farthest node along its initial one, signed and relative to it.
-    iterations: mean solver iterations per step.
     lead: time in s from the stop of the animation to the release, see SettleLaw.lead.
     """
 
@@ -73,7 +72,6 @@ class ReleaseResult:
     distance: Array
     projection: Array
     substeps: Substeps
-    iterations: float
     lead: float = 0.0
 
     @property
@@ -154,7 +152,7 @@ def run_release(
 
     Return a result for each region that is deflected at the start. Raises StepError.
     """
-    stepper, state, iterations = _release_stepper(equilibrium.system), start, 0
+    stepper, state = _release_stepper(equilibrium.system), start
     rest, free_nodes = equilibrium.state.positions, [region.free for region in equilibrium.system.regions]
     deflections = np.array([largest_distance(start.positions[free], rest[free]) for free in free_nodes])
     region_nodes = [free_nodes[k] for k in np.flatnonzero(deflections > _MIN_DEFLECTION * deflections.max(initial=0.0))]
@@ -166,14 +164,13 @@ def run_release(
         state, report = stepper.step(state, equilibrium.inputs, h, controls)
         if report.outcome is not Outcome.CONVERGED:
             raise StepError(report.outcome.value)
-        iterations += report.iterations
         for k, free in enumerate(region_nodes):
             now = state.positions[free] - rest[free]
             distance[k, step] = largest_distance(now, np.zeros(3)) / sizes[k]
             along[k, step] = float(now[farthest_nodes[k]] @ initial_displacements[k][farthest_nodes[k]]) / sizes[k] ** 2
         yield step
     times = h * np.arange(step_count + 1)
-    return [ReleaseResult(times, d, a, substeps, iterations / step_count) for d, a in zip(distance, along, strict=True)]
+    return [ReleaseResult(times, d, a, substeps) for d, a in zip(distance, along, strict=True)]
 
 
 def measure_release(

@@ -10,7 +10,7 @@ from ..base.arrays import Array
 from ..bodies.model import Model
 from ..bodies.surface_binding import AnimatedReference
 from ..objective.plastic_update import initial_plastic_state
-from ..scene.parameters import ReferenceChoice, Settings
+from ..scene.parameters import ReferenceChoice
 from ..scene.sample import SceneSample
 from ..scene.scene import Scene
 from ..system.history import History
@@ -32,7 +32,6 @@ class BlockPose:
     contraction: of its fibres, relative to their length.
     pressure_change: of the air, since the first frame, Pa.
     load: external forces; None for anchors.
-    settings: of the body; None for anchors.
     """
 
     targets: Array
@@ -41,7 +40,6 @@ class BlockPose:
     contraction: float = 0.0
     pressure_change: float = 0.0
     load: BodyLoad | None = None
-    settings: Settings | None = None
 
 
 Pose = tuple[tuple[BlockPose, ...], ...]
@@ -51,11 +49,6 @@ Pose = tuple[tuple[BlockPose, ...], ...]
 def loads_of(poses: tuple[BlockPose, ...]) -> list[BodyLoad]:
     """Return the loads of the bodies among an island's blocks."""
     return [one.load for one in poses if one.load is not None]
-
-
-def settings_of(poses: tuple[BlockPose, ...]) -> list[Settings]:
-    """Return the settings of the bodies among an island's blocks."""
-    return [one.settings for one in poses if one.settings is not None]
 
 
 class PoseEvaluator:
@@ -87,7 +80,7 @@ class PoseEvaluator:
         mesh = model.nodes.local_frames(surface) if self._references[body] == ReferenceChoice.MESH else None
         model_body = self._scene.bodies[body]
         pressure = settings.pressure - model_body.settings.pressure if model_body.has_animated_pressure else 0.0
-        return BlockPose(targets, mesh, contact, settings.contraction_fraction, pressure, load, settings)
+        return BlockPose(targets, mesh, contact, settings.contraction_fraction, pressure, load)
 
     def step_inputs(self, island: Island, start: tuple[BlockPose, ...], end: tuple[BlockPose, ...]) -> Inputs:
         """Return the inputs of an island for a step between two poses."""

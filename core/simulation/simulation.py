@@ -43,7 +43,7 @@ from .muscle_control import MuscleControllers
 from .pin_changes import CatchMotion, after_pin_change
 from .pin_versions import PinVersion, PinVersions
 from .plastic_rest_shapes import RestShapeVersion, plasticity_per_block
-from .poses import loads_of, settings_of
+from .poses import loads_of
 from .sampling import FrameInputs, sample_frame
 from .sheet_air import SheetAir
 from .statics import StaticSolver
@@ -239,7 +239,7 @@ class Simulation:
             # Muscles are not switched during a preroll.
             state = self._muscle_controllers.switch(version.statics.islands, state, frame_inputs.samples[-1])
         evaluator = pins.statics.pose_evaluator
-        pose = evaluator.pose(start)
+        pose, last_settings = evaluator.pose(start), start.settings
         for number, sample in enumerate(frame_inputs.samples):
             settings, time = sample.settings, (frame_inputs.number - 1) / self.scene.fps + number * h
             next_pose = evaluator.pose(sample)
@@ -260,13 +260,13 @@ class Simulation:
                     island_state = after_pin_change(before, island.system, island_state, inputs, h)
                 island_state, inputs = fibre_inputs(version.dials, island, island_settings, island_state, inputs, h)
                 weighted = version.statics.with_part_weights
-                loads, next_loads = (
-                    weighted(island, loads_of(one[k]), settings_of(one[k])) for one in (pose, next_pose)
-                )
+                start_settings = [last_settings[body] for body in island.bodies]
+                loads = weighted(island, loads_of(pose[k]), start_settings)
+                next_loads = weighted(island, loads_of(next_pose[k]), island_settings)
                 fields = FieldAccelerations(island, island_state, island_settings, sample.frame, h)
                 inputs = with_accelerations(island, inputs, loads, next_loads, self.scene.gravity, fields)
                 inputs = self._air.with_air(island, inputs, loads, next_loads, island_state, sample.frame, h)
-                controls = version.dials.controls(k, settings, self.dials.max_substeps(settings), settings_of(pose[k]))
+                controls = version.dials.controls(k, settings, self.dials.max_substeps(settings), start_settings)
                 stepper = self._stepper_for(pins, version, k, settings)
                 if isinstance(stepper, Stepper):
                     meter = meters.setdefault(k, stepper.frame_meter(substep_count))
@@ -281,7 +281,7 @@ class Simulation:
                 if sample is frame_inputs.samples[-1]:
                     island_state = commit_plastic_rest_shape(island.system, island_state)
                 next_states.append(island_state)
-            state, pose = State.concatenate(next_states), next_pose
+            state, pose, last_settings = State.concatenate(next_states), next_pose, settings
         state = self._muscle_controllers.measure_sensors(version.statics.islands, state, frame_inputs.samples[-1])
         # Set the exact frame time, free of the rounding of summed substeps.
         return replace(state, time=frame_inputs.number / self.scene.fps), iterations, guards
