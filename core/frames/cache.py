@@ -182,13 +182,13 @@ class FrameCache:
         """Clear the folder and start a new cache."""
         self.clear()
         self._create_folder()
-        self._write_header(Header(inputs, self.owner))
+        self._write(_HEADER, Header(inputs, self.owner).to_bytes())
 
     def take_ownership(self) -> None:
         """Store this owner as owner of the frames. Raises StaleCacheError if their version is incompatible."""
         header = self.compatible_header()
         if header is not None and header.owner != self.owner:
-            self._write_header(Header(header.inputs, self.owner))
+            self._write(_HEADER, Header(header.inputs, self.owner).to_bytes())
 
     @contextlib.contextmanager
     def write_lock(self) -> Iterator[None]:
@@ -321,7 +321,8 @@ class FrameCache:
             # Older frames lack the guards.
             guards = _fact(data, "guards", dict) if "guards" in data.facts else {}
             iterations = _fact(data, "iterations", int)
-            if not all(_is_count(count) for count in (iterations, *guards.values())):
+            # A bool is an int for Python.
+            if not all(type(count) is int and 0 <= count <= _MAX_COUNT for count in (iterations, *guards.values())):
                 raise ValueError("its head is damaged")
             return Frame(number, state, shapes, inputs, iterations, guards)
 
@@ -412,7 +413,7 @@ class FrameCache:
                     shutil.copyfileobj(source, file)
                 part.replace(self._path(number))
             yield done, len(numbers)
-        self._write_header(Header(header.inputs, self.owner))
+        self._write(_HEADER, Header(header.inputs, self.owner).to_bytes())
 
     def _stored_numbers(self) -> list[int]:
         self._require_own_folder()
@@ -438,9 +439,6 @@ class FrameCache:
         self._require_own_folder()
         with self._os_errors_as_cache_errors():
             self.folder.mkdir(parents=True, exist_ok=True)
-
-    def _write_header(self, header: Header) -> None:
-        self._write(_HEADER, header.to_bytes())
 
     def _write(self, name: str, content: bytes) -> None:
         part = self.folder / f"{name}.part"
@@ -486,10 +484,6 @@ def _fact(data: ArraysFile, name: str, kind: type[T]) -> T:
     if type(found) is not kind:
         raise ValueError(f"its {name} is wrong")
     return found
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and 0 <= value <= _MAX_COUNT
 
 
 def _read_numbers(data: ArraysFile, name: str) -> NDArray[Any]:

@@ -185,7 +185,8 @@ def _build_island(
         points = np.array([place.point for link in links for place in link.points if place.owner == collider.name])
         if len(points):
             name = collider.name if collider.name not in used_block_names else f"{collider.name}, {names[0]}"
-            blocks.append(_anchor_block(name, points))
+            nodes, held = np.arange(len(points)), np.full(len(points), np.inf)
+            blocks.append(BodyDiscretization(name, points, np.ones(len(points)), (), (), nodes, held))
             binding = SurfaceBinding.bind(points, collider.vertices, np.arange(len(collider.vertices)))
             anchors.append(AnchorBinding(number, binding))
             names.append(collider.name)
@@ -193,11 +194,6 @@ def _build_island(
     system = assemble_system(tuple(blocks), scene.gravity, joints)
     system = replace(system, contact=build_contact_model(scene, models, bodies, system))
     return Island(system, bodies, tuple(anchors), slice(start, start + len(system.rest)))
-
-
-def _anchor_block(name: str, points: Array) -> BodyDiscretization:
-    all_nodes = np.arange(len(points))
-    return BodyDiscretization(name, points, np.ones(len(points)), (), (), all_nodes, np.full(len(points), np.inf))
 
 
 def _build_links(

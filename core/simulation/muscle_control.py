@@ -144,10 +144,6 @@ def sensor_value(body: Body, sensor: Sensor, surface: Array, forces: Array, watc
         if watched is None or not len(watched.targets):
             return float("inf")
         return float(np.linalg.norm(surface[sensor.vertices].mean(axis=0) - watched.targets[sensor.target]))
-    now, rest = (_total_edge_length(points, sensor) for points in (surface, body.surface.vertices))
+    first, second = sensor.edges.T
+    now, rest = (float(np.linalg.norm(x[first] - x[second], axis=1).sum()) for x in (surface, body.surface.vertices))
     return now / max(rest, 1e-30)
-
-
-def _total_edge_length(points: Array, sensor: Sensor) -> float:
-    """Return the total length of the sensor's edges in m."""
-    return float(np.linalg.norm(points[sensor.edges[:, 0]] - points[sensor.edges[:, 1]], axis=1).sum())
