@@ -185,8 +185,8 @@ class Simulation:
 
         settings: of all bodies; None for those at the first frame.
         """
-        all_settings = settings or self.scene.settings
-        return self.statics.stiffness_factors(island, [all_settings[k] for k in self.islands[island].bodies])
+        own = None if settings is None else [settings[k] for k in self.islands[island].bodies]
+        return self.statics.stiffness_factors(island, own)
 
     def young(self, body: str, settings: tuple[Settings, ...] | None = None) -> float:
         """Return a body's Young's modulus in Pa, as set or as derived from Sag at the first frame."""
@@ -301,11 +301,9 @@ class Simulation:
         return self._integrations.get(key, lambda: build_integration(island_data.system, island_settings, factors))
 
     def _step_error(self, island: int, settings: tuple[Settings, ...], number: int, outcome: Outcome) -> StepError:
-        island_data = self.islands[island]
-        island_settings = [settings[k] for k in island_data.bodies]
-        names = ", ".join(self.scene.bodies[k].name for k in island_data.bodies)
-        factors = self.statics.stiffness_factors(island, island_settings)
-        advice = suggest_fix(self.statics.steppers[island], island_settings[0], factors, self.scene.fps)
+        bodies, factors = self.islands[island].bodies, self.stiffness_factors(island, settings)
+        names = ", ".join(self.scene.bodies[k].name for k in bodies)
+        advice = suggest_fix(self.statics.steppers[island], settings[bodies[0]], factors, self.scene.fps)
         return StepError(f"{names}: frame {number} could not be simulated ({outcome.value}) {advice}")
 
     def shapes(self, state: State, sample: SceneSample) -> dict[str, Array]:
