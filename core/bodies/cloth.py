@@ -14,7 +14,7 @@ from scipy.spatial import cKDTree
 
 from ..base.arrays import Array, Index, Mask
 from ..base.errors import MeshError, WrongKindError
-from ..geometry.collision.proximity import Triangles, nearest_triangles
+from ..geometry.collision.proximity import nearest_triangles
 from ..geometry.mesh.decimation import decimate
 from ..geometry.mesh.grain import warp_directions
 from ..geometry.mesh.surface import (
@@ -26,6 +26,7 @@ from ..geometry.mesh.surface import (
     triangle_areas,
     weld_vertices,
 )
+from ..geometry.mesh.triangles import Triangles
 from ..materials import MEMBRANES, Fabric, Pressure, Sewing, ShellBending
 from ..materials.plastic_flow import BendingFlow, TensorFlow
 from ..materials.springs import spring_energy

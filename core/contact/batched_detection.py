@@ -12,7 +12,8 @@ import numpy as np
 
 from ..base.arrays import Array, Index, Mask
 from ..geometry.collision.pair_rules import has_opposing_face
-from ..geometry.collision.proximity import Triangles, nearest_triangles_among, side_of_surface
+from ..geometry.collision.proximity import nearest_triangles_among, side_of_surface
+from ..geometry.mesh.triangles import Triangles
 from .collision_state import CollisionState
 from .collision_surface import DirectedPair, SurfaceBatch
 from .collisions import MAX_START_DEPTH, SEARCH_FACTOR, TUNNELLING_DEPTH, Collisions, no_collisions, relative_motion

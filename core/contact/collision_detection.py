@@ -31,7 +31,6 @@ from .collisions import (
     Collisions,
     build_contacts,
     no_collisions,
-    pair_distance,
     relative_motion,
 )
 from .contact_history import POINT, ContactHistory
@@ -192,8 +191,8 @@ class CollisionDetection:
     ) -> Collisions:
         """Return the collisions of points of surface a with triangles of surface b."""
         first, second = self.model.surfaces[a], self.model.surfaces[b]
-        first_slice, second_slice = self.model.points_of(a), self.model.points_of(b)
-        distance = pair_distance(self.state, a, b)
+        first_slice = self.model.points_of(a)
+        distance = self.state.pair_distances[a, b]
         candidates = self._candidate_points(first, second, first_slice)
         if a != b:
             if len(candidates) and len(second.triangles):
@@ -203,23 +202,21 @@ class CollisionDetection:
         end_points, start = points[first_slice][candidates], self.state.start[first_slice][candidates]
         path = np.linalg.norm(end_points - start - bounds[0][b], axis=1) + bounds[1][b]
         radius = SEARCH_FACTOR * distance + path
-        end_surface, start_surface = end_surfaces[b], self._start_surface(b)
+        end_surface = end_surfaces[b]
         # Sheets collide with themselves on both sides, and with their edges.
         normals = end_surfaces[a].vertex_normals[candidates] if a == b and second.is_closed else None
-        forbidden = self._pair_filter(a, b, candidates, start, start_surface, distance, end_surfaces)
+        forbidden = self._pair_filter(a, b, candidates, end_surfaces)
         near = nearest_triangles(end_surface, end_points, radius, normals=normals, is_excluded=forbidden)
         if second.is_closed:
             sign, normal = side_of_surface(end_surface, near)
         else:
-            sign, normal = self._open_surface_sides(a, b, candidates, near, start, start_surface, end_surface)
+            sign, normal = self._open_surface_sides(a, b, candidates, near, end_surface)
         is_deep = sign * near.distance < -TUNNELLING_DEPTH * distance
         is_kept = ~is_deep
         if not (first.is_closed and second.is_closed):
             # The search radius allows for the fastest part of the surface, but most parts move along with the point.
             # Crushed solids need contacts beyond this bound, because the next search may reach them.
-            stencil = np.column_stack(
-                [candidates[near.point] + first_slice.start, second.triangles[near.triangle] + second_slice.start]
-            )
+            stencil = self._stencil(a, b, candidates[near.point], near.triangle)
             reach = SEARCH_FACTOR * distance + relative_motion(self.state, stencil, points, 1)
             is_kept &= (sign < 0.0) | (near.distance <= reach)
         found: list[_PointTriangles] = []
@@ -247,36 +244,36 @@ class CollisionDetection:
         if exits is not None:
             found.append(exits)
         point, triangle, weights, normal = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        stencil_nodes = np.column_stack(
-            [candidates[point] + first_slice.start, second.triangles[triangle] + second_slice.start]
-        )
-        weights_of_stencil = np.column_stack([np.ones(len(point)), -weights])
-        area = first.areas[candidates[point]]
+        point = candidates[point]
+        area = first.areas[point]
         if first.is_collider:
             area = np.minimum(area, 3.0 * second.areas[second.triangles[triangle]].mean(axis=1))
-        return Collisions(
-            np.tile([a, b], (len(point), 1)), stencil_nodes, weights_of_stencil, normal, candidates[point], POINT, area
-        )
+        stencil, weights = self._stencil(a, b, point, triangle), np.column_stack([np.ones(len(point)), -weights])
+        return Collisions(np.tile([a, b], (len(point), 1)), stencil, weights, normal, point, POINT, area)
+
+    def _stencil(self, a: int, b: int, vertex: Index, triangle: Index) -> Index:
+        """Return the points (k, 4) of vertices (k,) of surface a and triangles (k,) of surface b."""
+        starts = self.model.point_starts
+        return np.column_stack([vertex + starts[a], self.model.surfaces[b].triangles[triangle] + starts[b]])
 
     def _self_collisions(
         self, a: int, points: Array, bounds: tuple[Array, Array], end_surfaces: dict[int, Triangles]
     ) -> list[Collisions]:
         """Return the self-collisions of a surface; for a sheet with all sides of its folds."""
         nearest_contacts = self._pair_collisions(a, a, points, bounds, end_surfaces)
-        surface, points_slice = self.model.surfaces[a], self.model.points_of(a)
+        surface = self.model.surfaces[a]
         if surface.is_closed:
             return [nearest_contacts]
-        distance = pair_distance(self.state, a, a)
+        distance = self.state.pair_distances[a, a]
         limit = _NEIGHBOUR_DISTANCES * distance
         edge_contacts = sheet_edge_contacts(self.state, a, a, points, self._history, limit)
         if not len(nearest_contacts):
             return [edge_contacts]
-        start, start_surface = self.state.start[points_slice], self._start_surface(a)
-        pair_filter = self._pair_filter(a, a, np.arange(len(start)), start, start_surface, distance, end_surfaces)
+        pair_filter = self._pair_filter(a, a, np.arange(len(surface.rest)), end_surfaces)
         assert pair_filter is not None
 
         def sided(which: Index, near: NearestTriangles) -> tuple[Array, Array]:
-            return self._open_surface_sides(a, a, which, near, start[which], start_surface, end_surfaces[a])
+            return self._open_surface_sides(a, a, which, near, end_surfaces[a])
 
         return [
             edge_contacts,
@@ -291,7 +288,7 @@ class CollisionDetection:
         """
         relative_motion = bounds[0][a] - bounds[0][b]
         max_motion = float(np.sqrt(relative_motion @ relative_motion) + bounds[1][a] + bounds[1][b])
-        radius = (SEARCH_FACTOR * pair_distance(self.state, a, b) + max_motion) * _ROUNDING_MARGIN
+        radius = (SEARCH_FACTOR * self.state.pair_distances[a, b] + max_motion) * _ROUNDING_MARGIN
         low, high = bounding_box(points[self.model.points_of(b)])
         return np.asarray(outcodes(candidates, low - radius, high + radius) == 0)
 
@@ -306,21 +303,10 @@ class CollisionDetection:
             return first.used_vertices
         return first.sharp_edge_vertices
 
-    def _pair_filter(
-        self,
-        a: int,
-        b: int,
-        candidates: Index,
-        start: Array,
-        start_surface: Triangles,
-        distance: float,
-        end_surfaces: dict[int, Triangles],
-    ) -> PairRules | None:
-        """Return the rules for point-triangle pairs to ignore; None if no pair is ignored.
-
-        start: (p, 3) m, the points at the step's start.
-        """
+    def _pair_filter(self, a: int, b: int, candidates: Index, end_surfaces: dict[int, Triangles]) -> PairRules | None:
+        """Return the rules for point-triangle pairs to ignore; None if no pair is ignored."""
         first, second = self.model.surfaces[a], self.model.surfaces[b]
+        start, distance = self.state.start[self.model.points_of(a)][candidates], self.state.pair_distances[a, b]
         own = facing = None
         if a != b and not second.is_closed:
             return None
@@ -331,30 +317,24 @@ class CollisionDetection:
             )
         if first.is_closed:
             facing = FacingRule(end_surfaces[a], first.vertex_triangles, candidates, end_surfaces[b])
-        began = StartRule(start, start_surface, -MAX_START_DEPTH * distance) if second.is_closed else None
+        began = StartRule(start, self._start_surface(b), -MAX_START_DEPTH * distance) if second.is_closed else None
         return PairRules(began, facing, own)
 
     def _open_surface_sides(
-        self,
-        a: int,
-        b: int,
-        candidates: Index,
-        near: NearestTriangles,
-        start: Array,
-        start_surface: Triangles,
-        end_surface: Triangles,
+        self, a: int, b: int, candidates: Index, near: NearestTriangles, end_surface: Triangles
     ) -> tuple[Array, Array]:
         """Return the sign (k,) and the normal (k, 3) of an open surface at points.
 
         The front is the side on which a point began the step. The sign is 1 in front and -1 behind.
         """
-        triangle = self.model.surfaces[b].triangles[near.triangle]
+        triangle, start_surface = self.model.surfaces[b].triangles[near.triangle], self._start_surface(b)
         nearest_points = np.einsum("kj,kji->ki", near.weights, start_surface.vertices[triangle])
-        start_height = np.einsum("ki,ki->k", start[near.point] - nearest_points, start_surface.normals[near.triangle])
+        start = self.state.start[self.model.points_of(a)][candidates[near.point]]
+        start_height = np.einsum("ki,ki->k", start - nearest_points, start_surface.normals[near.triangle])
         # Points that ended the last step slightly behind a triangle came from its other side. Other triangles of a fold
         # may be nearest now.
         depth = self._history.depths_behind(a, b, candidates[near.point])
-        max_depth = np.minimum(_SAME_DEPTH * depth, MAX_START_DEPTH * pair_distance(self.state, a, b))
+        max_depth = np.minimum(_SAME_DEPTH * depth, MAX_START_DEPTH * self.state.pair_distances[a, b])
         is_behind = (depth > 0.0) & (np.abs(start_height) <= max_depth)
         side = np.where((start_height < 0.0) != is_behind, -1.0, 1.0)
         normal = side[:, None] * end_surface.normals[near.triangle]

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import coo_matrix, csr_matrix
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index
 from ..geometry.collision.edge_pairs import sharp_edges
-from ..geometry.collision.proximity import Topology, is_closed
-from ..geometry.mesh.surface import triangle_areas
+from ..geometry.mesh.surface import label_connected, triangle_areas
+from ..geometry.mesh.triangles import Topology, is_closed
 
 # Default contact distance, as a fraction of a body's size.
 CONTACT_DISTANCE_RATIO = 0.005
@@ -161,8 +160,7 @@ class CollisionSurface:
             return np.arange(count)
         partner, along = self.seam
         sewn = np.flatnonzero(along == 0.0)
-        graph = coo_matrix((np.ones(len(sewn)), (sewn, partner[sewn])), (count,) * 2)
-        return np.asarray(connected_components(graph, directed=False)[1])
+        return label_connected(count, np.column_stack([sewn, partner[sewn]]))
 
     @cached_property
     def all_edge_indices(self) -> Index:

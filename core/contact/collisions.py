@@ -57,11 +57,6 @@ def no_collisions() -> Collisions:
     )
 
 
-def pair_distance(state: CollisionState, first: int, second: int) -> float:
-    """Return the contact distance of two surfaces, m."""
-    return float(state.pair_distances[first, second])
-
-
 def build_contacts(
     state: CollisionState, collisions: Sequence[Collisions], history: ContactHistory, points: Array
 ) -> ContactSet:

@@ -27,7 +27,17 @@ def _integer_keys(*keys: Index) -> list[Index]:
     return np.split(numbers, np.cumsum([len(one) for one in keys])[:-1])
 
 
-def _point_keys(side_keys: Index) -> Index:
+def key_indices(known: Index, keys: Index) -> Index:
+    """Return the index (k,) of each key (k, 4) among known ones (m, 4); -1 if it is missing."""
+    if not len(known) or not len(keys):
+        return np.full(len(keys), -1)
+    own, wanted = _integer_keys(known, keys)
+    order = np.argsort(own, kind="stable")
+    indices = order[np.minimum(np.searchsorted(own, wanted, sorter=order), len(own) - 1)]
+    return np.where(own[indices] == wanted, indices, -1)
+
+
+def point_keys(side_keys: Index) -> Index:
     """Return keys (k, 4) with the kinds in CORNER_KINDS replaced by POINT."""
     point_keys = side_keys.copy()
     point_keys[np.isin(point_keys[:, 1], CORNER_KINDS), 1] = POINT
@@ -60,13 +70,7 @@ class ContactHistory:
 
     def indices_of(self, keys: Index) -> Index:
         """Return the index (k,) of each key (k, 4) in this history; -1 if it is missing."""
-        if not len(self.keys) or not len(keys):
-            return np.full(len(keys), -1)
-        own, wanted = _integer_keys(self.keys, keys)
-        order = np.argsort(own, kind="stable")
-        position = np.minimum(np.searchsorted(own, wanted, sorter=order), len(own) - 1)
-        indices = order[position]
-        return np.where(own[indices] == wanted, indices, -1)
+        return key_indices(self.keys, keys)
 
     def slips_of(self, keys: Index) -> Array:
         """Return the slips (k, 3) m of contacts with keys (k, 4); 0 for new contacts.
@@ -93,7 +97,7 @@ class ContactHistory:
     def _has_same_side_count(self, keys: Index) -> Mask:
         """Return whether each contact's point has as many sides as in the last step, (k,)."""
         assert self.sides is not None
-        points = np.concatenate([_point_keys(one) for one in (self.sides.keys, keys)])
+        points = np.concatenate([point_keys(one) for one in (self.sides.keys, keys)])
         _, point = np.unique(points, axis=0, return_inverse=True)
         had, now = np.split(point.reshape(-1), [len(self.sides.keys)])
         size = int(point.max(initial=0)) + 1
@@ -108,7 +112,7 @@ class ContactHistory:
         """Return the history for detection: all sides of a point merged, with slips and forces summed."""
         if not len(self.keys) or self.keys[:, 1].max() < CORNER_KINDS[0]:
             return self
-        keys, first, point = np.unique(_point_keys(self.keys), axis=0, return_index=True, return_inverse=True)
+        keys, first, point = np.unique(point_keys(self.keys), axis=0, return_index=True, return_inverse=True)
         slips, forces = np.zeros((len(keys), 3)), np.zeros(len(keys))
         np.add.at(slips, point.reshape(-1), self.slips)
         np.add.at(forces, point.reshape(-1), self.forces)

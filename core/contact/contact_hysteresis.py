@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import vstack
 
 from ..base.arrays import Array, Index, Mask
-from .contact_history import CORNER_KINDS, EDGE, POINT, ContactHistory
+from .contact_history import CORNER_KINDS, EDGE, POINT, ContactHistory, key_indices, point_keys
 from .penalty_and_friction import ContactForces, ContactPotential, ContactSet
 
 # Normals whose difference is smaller than this belong to the same side.
@@ -45,7 +45,7 @@ def keep_corner_contacts(
     # For sheets, detection itself finds all sides of a fold.
     has_fold_contact = np.isin(previous.key[:, 2], detected.key[np.isin(detected.key[:, 1], CORNER_KINDS), 2])
     closed = np.flatnonzero(is_near & is_self_contact & (before.gap < 0.0) & ~has_fold_contact)
-    match = _indices_of_keys(detected, _point_keys(previous.key[closed]))
+    match = key_indices(detected.key, point_keys(previous.key[closed]))
     closed, match = closed[match >= 0], match[match >= 0]
     if not len(closed):
         return detected
@@ -61,7 +61,7 @@ def keep_alternating_contacts(previous: ContactSet, detected: ContactSet, histor
     """
     is_on_other = (previous.key[:, 0] != previous.key[:, 3]) & (previous.key[:, 1] != EDGE)
     sides = np.flatnonzero(is_on_other)
-    match = _indices_of_keys(detected, _point_keys(previous.key[sides]))
+    match = key_indices(detected.key, point_keys(previous.key[sides]))
     sides, match = sides[match >= 0], match[match >= 0]
     return _with_kept_sides(previous, detected, history, sides, match, np.ones(len(sides), dtype=bool))
 
@@ -121,7 +121,7 @@ def keep_thread_contacts(
     # A thread behind an edge is beyond that edge's end, and intersects nothing.
     is_in_front = before.gap + previous.target_gap > 0.0
     closed = np.flatnonzero(is_near & is_thread_edge & is_in_front & (before.gap < 0.0))
-    missing = closed[_indices_of_keys(detected, previous.key[closed]) < 0]
+    missing = closed[key_indices(detected.key, previous.key[closed]) < 0]
     return concatenate_contacts(detected, previous.select(missing)) if len(missing) else detected
 
 
@@ -139,21 +139,6 @@ def _is_hollow(
     first_height = np.einsum("ki,ki->k", previous.normal[previous_index], between)
     second_height = np.einsum("ki,ki->k", detected.normal[detected_index], -between)
     return np.asarray((first_height >= min_height) & (second_height >= min_height))
-
-
-def _point_keys(keys: Index) -> Index:
-    """Return the keys with all kinds replaced by POINT, as detection assigns them."""
-    point_keys = keys.copy()
-    point_keys[:, 1] = POINT
-    return point_keys
-
-
-def _indices_of_keys(contacts: ContactSet, keys: Index) -> Index:
-    """Return the index (k,) of each key among contacts; -1 if it is missing."""
-    none = np.zeros((len(contacts), 3))
-    order = np.lexsort(contacts.key.T[::-1]) if len(contacts) else np.zeros(0, dtype=np.int64)
-    indices = ContactHistory.of(contacts.key, none, np.ones(len(contacts)), none[:, 0]).indices_of(keys)
-    return np.where(indices >= 0, order[indices] if len(order) else -1, -1)
 
 
 def concatenate_contacts(first: ContactSet, second: ContactSet) -> ContactSet:

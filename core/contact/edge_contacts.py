@@ -13,13 +13,12 @@ import numpy as np
 from ..base.arrays import Array, Index, Mask
 from ..geometry.collision.closest_points import closest_points_of_lines
 from ..geometry.collision.edge_pairs import edge_pair_candidates, edge_tree, near_edge_pairs
-from ..geometry.collision.proximity import Triangles
 from ..geometry.mesh.box import bounding_box, outcodes
-from ..geometry.mesh.triangles import cross_rows
+from ..geometry.mesh.triangles import Triangles, cross_rows
 from ..native.box_tree import EdgeTree
 from .collision_state import CollisionState
 from .collision_surface import CollisionSurface
-from .collisions import Collisions, pair_distance, relative_motion, weighted_sum
+from .collisions import Collisions, relative_motion, weighted_sum
 from .contact_history import EDGE
 from .contact_model import ContactModel
 
@@ -137,7 +136,7 @@ def edge_edge_contacts(
             else ((1, 0.0), (0, max_motion))
         )
         for selection, skipped in rounds:
-            radius = _SEARCH_FACTOR * pair_distance(state, a, b) + min(max(motion - skipped, 0.0), max_radius)
+            radius = _SEARCH_FACTOR * state.pair_distances[a, b] + min(max(motion - skipped, 0.0), max_radius)
             batch = _edge_candidates(state, points, a, b, selection, radius)
             if batch is not None:
                 batches.append(batch)

@@ -12,7 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ..base.arrays import Array, Index, Mask
-from ..geometry.collision.proximity import NearestTriangles, PairExclusion, Triangles, nearest_triangles
+from ..geometry.collision.proximity import NearestTriangles, PairExclusion, nearest_triangles
+from ..geometry.mesh.triangles import Triangles
 from .collisions import Collisions
 from .contact_history import CORNER_KINDS
 from .contact_hysteresis import HOLLOW_TOLERANCE, NEAR_FACTOR, SAME_NORMAL_TOLERANCE

@@ -22,7 +22,7 @@ from scipy.sparse import bsr_matrix, csr_matrix, identity, kron
 
 from ..base.arrays import Array, Index, Mask
 from ..geometry.mesh.triangles import cross_rows
-from .contact_history import ContactHistory
+from .contact_history import key_indices
 
 # Additional stiffness beyond this fraction of the contact distance: deeper contacts would be visible.
 DEEP_STIFFNESS, DEEP_FRACTION = 20.0, 0.5
@@ -303,30 +303,22 @@ class PenaltyScaling:
         # Points that started behind are moved out gradually and may stay deep for a while. But those pressed in earlier
         # must not go deeper, or they would pass through little by little.
         may_be_raised = (contacts.target_gap > 0.0) | ((start_depth > 0.0) & (depth > start_depth))
-        too_deep = (
-            (depth > TOLERATED_DEPTH * contacts.distance) & may_be_raised & (_free_weight(contacts) > _MIN_FREE_WEIGHT)
-        )
+        # The weight that nodes move; for two bodies the larger one.
+        free_weight = np.maximum(contacts.side_weights(1.0), contacts.side_weights(-1.0))
+        too_deep = (depth > TOLERATED_DEPTH * contacts.distance) & may_be_raised & (free_weight > _MIN_FREE_WEIGHT)
         current = self._factors_of(contacts.key)
         too_deep &= current < _STIFFNESS_FACTOR**_MAX_RAISES
         if not too_deep.any():
             return False
-        raised = ContactHistory.of(
-            contacts.key[too_deep], np.zeros((int(too_deep.sum()), 3)), np.ones(int(too_deep.sum())), current[too_deep]
-        )
-        unchanged = raised.indices_of(self._keys) < 0
-        self._keys = np.concatenate([self._keys[unchanged], raised.keys])
-        self._factors = np.concatenate([self._factors[unchanged], _STIFFNESS_FACTOR * raised.depths])
+        raised = contacts.key[too_deep]
+        unchanged = key_indices(raised, self._keys) < 0
+        self._keys = np.concatenate([self._keys[unchanged], raised])
+        self._factors = np.concatenate([self._factors[unchanged], _STIFFNESS_FACTOR * current[too_deep]])
         return True
 
     def _factors_of(self, keys: Index) -> Array:
         """Return the stiffness factors (k,) of contacts with keys (k, 4)."""
         if not len(self._keys):
             return np.ones(len(keys))
-        history = ContactHistory.of(self._keys, np.zeros((len(self._keys), 3)), np.ones(len(self._keys)), self._factors)
-        indices = history.indices_of(keys)
-        return np.where(indices >= 0, history.depths[indices], 1.0)
-
-
-def _free_weight(contacts: ContactSet) -> Array:
-    """Return the weight (k,) of each contact that nodes move; for two bodies the larger one."""
-    return np.maximum(contacts.side_weights(1.0), contacts.side_weights(-1.0))
+        indices = key_indices(self._keys, keys)
+        return np.where(indices >= 0, self._factors[indices], 1.0)

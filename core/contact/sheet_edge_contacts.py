@@ -15,7 +15,7 @@ from ..geometry.collision.intersections import segment_triangle_hits
 from ..geometry.mesh.triangles import Triangles
 from .collision_state import CollisionState
 from .collision_surface import CollisionSurface
-from .collisions import SEARCH_FACTOR, Collisions, pair_distance
+from .collisions import SEARCH_FACTOR, Collisions
 from .contact_history import EDGE, ContactHistory
 from .edge_contacts import common_normals, edge_pair_areas
 
@@ -32,7 +32,7 @@ def sheet_edge_contacts(
     edges = np.concatenate([model.surfaces[k].touching_edges + model.point_starts[k] for k in places])
     # Index of the first edge of b.
     begin = len(edges) - len(model.surfaces[b].touching_edges)
-    pairs = meeting_edge_pairs(state.start, points, edges, SEARCH_FACTOR * pair_distance(state, a, b))
+    pairs = meeting_edge_pairs(state.start, points, edges, SEARCH_FACTOR * state.pair_distances[a, b])
     features = pairs.first * (len(edges) - begin) + pairs.second - begin
     was_behind, is_tangled = np.isin(features, history.edges_behind(a, b)), tangled_edges(state, a, b)
     # Contacts push edges back that have just crossed, but not the others of a crossing.

@@ -24,25 +24,15 @@ class KnownPlaces:
 
     def require(self, places: Places, shape: tuple[int, ...], blocks: Array) -> None:
         """Raise ValueError if blocks are not (b, 3, 3), or places have another shape or point beyond them."""
+        if blocks.ndim != 3 or blocks.dtype != np.float64 or not blocks.flags.c_contiguous:
+            raise ValueError("the blocks are not a contiguous array (b, 3, 3) of doubles")
+        require_shape(blocks, (len(blocks), 3, 3), "blocks")
         known, is_fixed = self._known, not places.flags.writeable
         if known is None or known[0] is not places or known[1] != len(blocks) or not is_fixed:
-            _require_places(places, shape, blocks)
+            if places.dtype != np.int32 or not places.flags.c_contiguous:
+                raise ValueError("the places are not a contiguous array of 32-bit integers")
+            require_indices(places + 1, shape, len(blocks) + 1, "places of blocks")
             self._known = (places, len(blocks)) if is_fixed else None
-        else:
-            _require_blocks(blocks)
-
-
-def _require_blocks(blocks: Array) -> None:
-    if blocks.ndim != 3 or blocks.dtype != np.float64 or not blocks.flags.c_contiguous:
-        raise ValueError("the blocks are not a contiguous array (b, 3, 3) of doubles")
-    require_shape(blocks, (len(blocks), 3, 3), "blocks")
-
-
-def _require_places(places: Places, shape: tuple[int, ...], blocks: Array) -> None:
-    _require_blocks(blocks)
-    if places.dtype != np.int32 or not places.flags.c_contiguous:
-        raise ValueError("the places are not a contiguous array of 32-bit integers")
-    require_indices(places + 1, shape, len(blocks) + 1, "places of blocks")
 
 
 class CompiledElements:

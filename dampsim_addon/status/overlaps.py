@@ -17,7 +17,8 @@ from ...core import Array, DampSimError, Index, Scene, kind_by_name
 from ...core.base.arrays import Mask
 from ...core.base.wording import format_count
 from ...core.geometry.collision.intersections import points_inside
-from ...core.geometry.collision.proximity import Triangles, nearest_triangles
+from ...core.geometry.collision.proximity import nearest_triangles
+from ...core.geometry.mesh.triangles import Triangles
 from ...core.scene.body import HARD_PIN_WEIGHT
 from ...core.simulation.start import moved_sample
 from ..blender.collider_reader import ColliderReader

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.geometry.collision.proximity import Topology, Triangles, is_closed, nearest_triangles, side_of_surface
+from dampsim.core.geometry.collision.proximity import nearest_triangles, side_of_surface
+from dampsim.core.geometry.mesh.triangles import Topology, Triangles, is_closed
 from dampsim.core.geometry.tetmesh.winding_number import WindingNumber
 from shapes import SHAPES, box, ring, sheet, sphere, tube
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.geometry.collision.proximity import is_closed, nearest_triangles
+from dampsim.core.geometry.collision.proximity import nearest_triangles
 from dampsim.core.geometry.mesh.surface import Surface, triangle_areas
-from dampsim.core.geometry.mesh.triangles import Topology, Triangles
+from dampsim.core.geometry.mesh.triangles import Topology, Triangles, is_closed
 from dampsim.core.simulation.contact_setup import subdivide_to_length
 from shapes import SHAPES, sheet, sphere, tube
 

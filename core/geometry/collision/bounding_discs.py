@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -33,14 +33,7 @@ class BoundingDiscs:
 
     def select(self, mask: Mask) -> BoundingDiscs:
         """Return the discs selected by a mask (k,)."""
-        return BoundingDiscs(
-            self.centres[:, mask],
-            self.radii[mask],
-            self.triangles[mask],
-            self.normals[:, mask],
-            self.directions[:, mask],
-            self.half_extents[:, mask],
-        )
+        return BoundingDiscs(*(getattr(self, one.name)[..., mask] for one in fields(self)))
 
     def distance_bounds(self, discs: Index, points: Array) -> tuple[Array, Array]:
         """Return lower and upper bounds (k,) m of the distances from points (3, k) to the triangles of discs (k,)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...base.arrays import Array
-from ..mesh.triangles import cross_rows
+from ..mesh.triangles import cross_rows, dot_rows
 
 _TINY = 1e-300
 
@@ -19,23 +19,23 @@ def closest_points_on_triangles(points: Array, corners: Array) -> tuple[Array, A
     """
     a, b, c = corners
     u, v, w = b - a, c - a, points - a
-    uu, uv, vv = _dot(u, u), _dot(u, v), _dot(v, v)
+    uu, uv, vv = dot_rows(u, u), dot_rows(u, v), dot_rows(v, v)
     normal = cross_rows(u, v)
-    square = _dot(normal, normal)
+    square = dot_rows(normal, normal)
     weights = np.empty((3, points.shape[1]))
     # The division is meaningless for degenerate triangles; their sides decide below.
     safe = np.where(square > 1e-24 * uu * vv, square, 1.0)
-    weights[1] = _dot(normal, cross_rows(w, v)) / safe
-    weights[2] = _dot(normal, cross_rows(u, w)) / safe
+    weights[1] = dot_rows(normal, cross_rows(w, v)) / safe
+    weights[2] = dot_rows(normal, cross_rows(u, w)) / safe
     weights[0] = 1.0 - weights[1] - weights[2]
     inside = (weights > 0.0).all(axis=0) & (square > 1e-24 * uu * vv)
-    height = _dot(w, normal) / safe
+    height = dot_rows(w, normal) / safe
     offset = height * normal
-    distance = _dot(offset, offset)
+    distance = dot_rows(offset, offset)
     outside = np.flatnonzero(~inside)
     if len(outside):
         u, v, w, uu, uv, vv = (x[..., outside] for x in (u, v, w, uu, uv, vv))
-        wu, wv = _dot(w, u), _dot(w, v)
+        wu, wv = dot_rows(w, u), dot_rows(w, v)
         # Parameters t along the sides ab, ac and bc.
         parameters = np.empty((3, len(outside)))
         parameters[0] = _clamped_parameter(wu, uu)
@@ -67,19 +67,15 @@ def closest_points_of_lines(
     """
     between = start_b - start_a
     cross = cross_rows(direction_a, direction_b)
-    square = _dot(cross, cross)
-    lengths = _dot(direction_a, direction_a) * _dot(direction_b, direction_b)
+    square = dot_rows(cross, cross)
+    lengths = dot_rows(direction_a, direction_a) * dot_rows(direction_b, direction_b)
     sines = square / np.maximum(lengths, _TINY)
     is_skew = (sines > 1e-24) & (square > _TINY)
     safe = np.where(is_skew, square, 1.0)
-    s = np.where(is_skew, _dot(cross_rows(between, direction_b), cross) / safe, -1.0)
-    t = np.where(is_skew, _dot(cross_rows(between, direction_a), cross) / safe, -1.0)
+    s = np.where(is_skew, dot_rows(cross_rows(between, direction_b), cross) / safe, -1.0)
+    t = np.where(is_skew, dot_rows(cross_rows(between, direction_a), cross) / safe, -1.0)
     return s, t, np.asarray(np.where(is_skew, sines, 0.0))
 
 
 def _clamped_parameter(along: Array, square: Array) -> Array:
     return np.asarray(np.clip(along / np.maximum(square, _TINY), 0.0, 1.0))
-
-
-def _dot(a: Array, b: Array) -> Array:
-    return np.asarray(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...base.arrays import Array, Index, Mask
-from ..mesh.triangles import Topology, cross_rows
+from ..mesh.triangles import Topology, Triangles, cross_rows, is_closed
 from ..tetmesh.winding_number import WindingNumber
 from .broad_phase import overlapping_spheres, sorted_pairs, split_segments
-from .proximity import Triangles, is_closed, nearest_triangles
+from .proximity import nearest_triangles
 
 # An end of an edge is on a triangle's plane if it is closer than this, relative to the size of the surface.
 _ON_PLANE = 1e-9

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import coo_matrix, csr_matrix
-from scipy.sparse.csgraph import connected_components, dijkstra
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import dijkstra
 
 from ...base.arrays import Array, Index, Mask
+from ..mesh.surface import label_connected
 from ..mesh.triangles import Triangles
 from .intersections import first_exits, points_inside
 from .proximity import nearest_triangles
@@ -128,8 +129,7 @@ class _Neighbours:
     def patches(self, inside: Mask, grown: Mask) -> list[Index]:
         """Return the connected sets of grown vertices that contain one inside."""
         kept = self._edges[grown[self._edges].all(axis=1)]
-        graph = coo_matrix((np.ones(len(kept)), kept.T), shape=(self._count, self._count))
-        labels = connected_components(graph, directed=False)[1]
+        labels = label_connected(self._count, kept)
         return [np.flatnonzero((labels == one) & grown) for one in np.unique(labels[inside])]
 
     def extend(self, positions: Array, ways: Array) -> Array:

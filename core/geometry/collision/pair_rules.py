@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -112,36 +113,22 @@ class PairRules:
 
     def arrays(self, normals: Array | None, surface: Triangles, max_normal_cosine: float) -> RuleArrays:
         """Return the rules for the kernel. normals: (p, 3) that triangles of the surface must oppose, or None."""
-        start, facing, neighbours = self.start, self.facing, self.neighbours
-        limits = (
-            0.0 if neighbours is None else neighbours.min_distance,
-            0.0 if start is None else start.min_height,
-            max_normal_cosine,
-            _OPPOSING_COSINE,
-        )
-        begun = None if start is None else start.surface
-        return RuleArrays(
-            None if neighbours is None else neighbours.vertices,
-            None
-            if neighbours is None
-            else (neighbours.is_dynamic[neighbours.vertices], neighbours.is_dynamic[neighbours.triangles].any(axis=1)),
-            None if neighbours is None else (neighbours.rest[neighbours.vertices], *neighbours.spheres),
-            None if neighbours is None or neighbours.seam is None else _seam_arrays(neighbours, neighbours.seam),
-            None
-            if start is None or begun is None
-            else (start.points, begun.vertices[begun.triangles[:, 0]], begun.normals),
-            None if normals is None else (normals, surface.normals),
-            None
-            if facing is None
-            else (
-                facing.surface.vertex_normals[facing.vertices],
-                facing.vertex_triangles[facing.vertices],
-                facing.surface.normals,
-                surface.normals,
-            ),
-            limits,
-        )
-
-
-def _seam_arrays(neighbours: OwnRule, seam: tuple[Index, Array]) -> tuple[Array, Array]:
-    return neighbours.rest[seam[0][neighbours.vertices]], seam[1][neighbours.vertices]
+        start, facing, own = self.start, self.facing, self.neighbours
+        found: dict[str, Any] = {}
+        if own is not None:
+            found["vertices"] = own.vertices
+            found["can_move"] = own.is_dynamic[own.vertices], own.is_dynamic[own.triangles].any(axis=1)
+            found["rest"] = own.rest[own.vertices], *own.spheres
+            if own.seam is not None:
+                partner, along = own.seam
+                found["seam"] = own.rest[partner[own.vertices]], along[own.vertices]
+        if start is not None:
+            begun = start.surface
+            found["start"] = start.points, begun.vertices[begun.triangles[:, 0]], begun.normals
+        if normals is not None:
+            found["opposing"] = normals, surface.normals
+        if facing is not None:
+            vertex_normals, faces = facing.surface.vertex_normals, facing.vertex_triangles[facing.vertices]
+            found["facing"] = vertex_normals[facing.vertices], faces, facing.surface.normals, surface.normals
+        distance, height = 0.0 if own is None else own.min_distance, 0.0 if start is None else start.min_height
+        return RuleArrays(**found, limits=(distance, height, max_normal_cosine, _OPPOSING_COSINE))

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...base.arrays import Array, Index, Mask
-from ..mesh.triangles import unit_vectors
+from ..mesh.triangles import Triangles, unit_vectors
 from .intersections import segment_triangle_hits
-from .proximity import Triangles, nearest_triangles, side_of_surface
+from .proximity import nearest_triangles, side_of_surface
 
 # Smallest squared distance (m²) in the weights.
 _MIN_SQUARED_DISTANCE = 1e-18

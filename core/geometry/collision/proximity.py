@@ -15,22 +15,11 @@ from scipy.spatial import cKDTree
 
 from ...base.arrays import Array, Index, Mask
 from ...native.box_tree import RuleArrays, TriangleTree
-from ..mesh.triangles import Topology, Triangles, is_closed, unit_vectors
+from ..mesh.triangles import Triangles, unit_vectors
 from ..tetmesh.winding_number import WindingNumber
 from .bounding_discs import BoundingDiscs, discs_within_reach, one_disc_per_triangle
 from .closest_points import closest_points_on_triangles
 from .pair_rules import PairRules
-
-__all__ = [
-    "NearestTriangles",
-    "PairExclusion",
-    "Topology",
-    "Triangles",
-    "is_closed",
-    "nearest_triangles",
-    "nearest_triangles_among",
-    "side_of_surface",
-]
 
 PairExclusion = Callable[[Index, Index], Mask]
 

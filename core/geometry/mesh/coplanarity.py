@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...base.arrays import Array, Mask
-from .triangles import cross_rows
+from .triangles import cross_rows, dot_rows
 
 _BISECTIONS = 52
 
@@ -19,11 +19,11 @@ class CoplanarityPolynomial:
 
     def __init__(self, first: tuple[Array, Array], second: tuple[Array, Array], third: tuple[Array, Array]) -> None:
         (a, a1), (c, c1), (e, e1) = first, second, third
-        self.start_volume, self.end_volume = _dot(cross_rows(a, c), e), _dot(cross_rows(a1, c1), e1)
+        self.start_volume, self.end_volume = dot_rows(cross_rows(a, c), e), dot_rows(cross_rows(a1, c1), e1)
         b, d, f = a1 - a, c1 - c, e1 - e
         n0, n1, n2 = cross_rows(a, c), cross_rows(a, d) + cross_rows(b, c), cross_rows(b, d)
         self._coefficients = np.stack(
-            [self.start_volume, _dot(n1, e) + _dot(n0, f), _dot(n2, e) + _dot(n1, f), _dot(n2, f)]
+            [self.start_volume, dot_rows(n1, e) + dot_rows(n0, f), dot_rows(n2, e) + dot_rows(n1, f), dot_rows(n2, f)]
         )
 
     def may_have_root(self) -> Mask:
@@ -43,7 +43,8 @@ class CoplanarityPolynomial:
         zero, one = np.zeros_like(c1), np.ones_like(c1)
         times = np.stack([zero, *extrema, one])
         # An extremum at an end must have exactly the value computed for that end.
-        values = np.stack([self.start_volume, *(self._evaluate(turn) for turn in extrema), self.end_volume])
+        inner = [_horner(self._coefficients, turn) for turn in extrema]
+        values = np.stack([self.start_volume, *inner, self.end_volume])
         values = np.where(times <= 0.0, self.start_volume, np.where(times >= 1.0, self.end_volume, values))
         above = values >= 0.0
         roots = np.full((3, len(c1)), np.nan)
@@ -60,9 +61,6 @@ class CoplanarityPolynomial:
             roots[k, change] = high
         return roots, np.where(above[:3], 1.0, -1.0)
 
-    def _evaluate(self, time: Array) -> Array:
-        return _horner(self._coefficients, time)
-
 
 def _horner(coefficients: Array, time: Array) -> Array:
     return np.asarray(coefficients[0] + time * (coefficients[1] + time * (coefficients[2] + time * coefficients[3])))
@@ -77,7 +75,3 @@ def _quadratic(a: Array, b: Array, c: Array) -> Array:
         first = np.where(some & (c != 0.0), q / np.where(c != 0.0, c, 1.0), 0.0)
         second = np.where(some & (q != 0.0), a / np.where(q != 0.0, q, 1.0), 0.0)
     return np.asarray(np.nan_to_num(np.stack([first, second]), nan=0.0))
-
-
-def _dot(a: Array, b: Array) -> Array:
-    return np.asarray(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])

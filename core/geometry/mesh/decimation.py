@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ...base.arrays import Array, Index, Mask
+from .surface import doubled_area_normals
 
 # Cosine of the largest rotation of a triangle's normal in one collapse, and the smallest quality allowed: the area over
 # the square of the longest side (0.43 for an equilateral triangle).
@@ -150,8 +151,8 @@ def _flip_edges(vertices: Array, triangles: Index) -> Index:
         cosines = _angle_cosine(vertices, c, a, b), _angle_cosine(vertices, d, a, b)
         gain = np.arccos(cosines[0]) + np.arccos(cosines[1]) - np.pi
         new = np.stack([np.stack([c, a, d], axis=1), np.stack([d, b, c], axis=1)], axis=1)
-        before = _normals(vertices, triangles[owner[one]]), _normals(vertices, triangles[owner[other]])
-        after = _normals(vertices, new[:, 0]), _normals(vertices, new[:, 1])
+        before = [doubled_area_normals(vertices, triangles[owner[side]]) for side in (one, other)]
+        after = [doubled_area_normals(vertices, new[:, k]) for k in (0, 1)]
         is_valid = (gain > 1e-6) & (sides[one, 0] == sides[other, 1]) & (c != d)
         is_valid &= ~np.isin(np.sort(np.stack([c, d], axis=1), axis=1) @ np.array([v, 1]), known)
         for old_normal in before:
@@ -203,7 +204,7 @@ def _border_vertices(vertices: Array, a: Index, b: Index, uses: Index) -> tuple[
 
 def _fold_cost_factors(vertices: Array, triangles: Index, place: Index, count: int) -> Array:
     """Return cost factors (e,) of edges; they grow with the angle of their faces. place: (3m,) edge of each side."""
-    normals = _normals(vertices, triangles)
+    normals = doubled_area_normals(vertices, triangles)
     normals /= np.maximum(np.linalg.norm(normals, axis=1), 1e-300)[:, None]
     total = np.zeros((count, 3))
     np.add.at(total, place, np.tile(normals, (3, 1)))
@@ -211,11 +212,6 @@ def _fold_cost_factors(vertices: Array, triangles: Index, place: Index, count: i
     # The mean normal is shorter, the more the normals differ.
     mean = np.linalg.norm(total, axis=1) / np.maximum(sides, 1)
     return np.asarray(1.0 + _FOLD_COST * (1.0 - mean))
-
-
-def _normals(vertices: Array, triangles: Index) -> Array:
-    corners = vertices[triangles]
-    return np.asarray(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]))
 
 
 def _find_bad_collapses(vertices: Array, triangles: Index, source: Index, target: Index) -> Mask:
@@ -227,7 +223,7 @@ def _find_bad_collapses(vertices: Array, triangles: Index, source: Index, target
     after = step[moved]
     is_kept = (after[:, 0] != after[:, 1]) & (after[:, 1] != after[:, 2]) & (after[:, 2] != after[:, 0])
     moved, after = moved[is_kept], after[is_kept]
-    one, other = _normals(vertices, moved), _normals(vertices, after)
+    one, other = doubled_area_normals(vertices, moved), doubled_area_normals(vertices, after)
     size, new_size = np.linalg.norm(one, axis=1), np.linalg.norm(other, axis=1)
     corners = vertices[after]
     longest = ((corners - np.roll(corners, 1, axis=1)) ** 2).sum(axis=2).max(axis=1)

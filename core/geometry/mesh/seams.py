@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from ...base.arrays import Array, Index, Mask
-from .surface import border_edges, weld_vertices
+from .surface import border_edges, label_connected, weld_vertices
 
 
 class SeamError(ValueError):
@@ -53,10 +51,7 @@ def _match_lines(vertices: Array, one: Index, other: Index, is_ring: bool) -> tu
     """Return the mean squared distance (m^2) of two lines, and the vertex pairs between them."""
     if len(one) < len(other):
         one, other = other, one
-    longer_parameters, shorter_parameters = (
-        _arc_length_parameters(vertices, one, is_ring),
-        _arc_length_parameters(vertices, other, is_ring),
-    )
+    longer_parameters, shorter_parameters = (_arc_length_parameters(vertices, k, is_ring) for k in (one, other))
     best: tuple[float, Index] | None = None
     for order, parts in ((other, shorter_parameters), (other[::-1], 1.0 - shorter_parameters[::-1])):
         for place in range(len(other)) if is_ring else (0,):
@@ -76,9 +71,8 @@ def _connected_pieces(edges: Index) -> list[Index]:
         return []
     names, flat = np.unique(edges, return_inverse=True)
     ends = flat.reshape(-1, 2)
-    graph = coo_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(len(names),) * 2)
-    count, piece = connected_components(graph, directed=False)
-    return [edges[piece[ends[:, 0]] == k] for k in range(count)]
+    piece = label_connected(len(names), ends)[ends[:, 0]]
+    return [edges[piece == k] for k in range(int(piece.max()) + 1)]
 
 
 def _ordered_polyline(edges: Index) -> tuple[Index, bool]:

@@ -46,9 +46,13 @@ def check_surface(surface: Surface) -> None:
 
 def triangle_areas(vertices: Array, triangles: Index) -> Array:
     """Return the areas (t,) of triangles in m^2."""
+    return np.asarray(0.5 * np.linalg.norm(doubled_area_normals(vertices, triangles), axis=1))
+
+
+def doubled_area_normals(vertices: Array, triangles: Index) -> Array:
+    """Return normals (t, 3) of triangles with the length of twice the area, m^2."""
     corners = vertices[triangles]
-    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    return np.asarray(0.5 * np.linalg.norm(normals, axis=1))
+    return np.asarray(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]))
 
 
 def check_vertices(surface: Surface) -> None:
@@ -93,22 +97,21 @@ def clean_triangles(surface: Surface) -> tuple[Array, Index]:
     if len(used) < len(vertices):
         vertices, triangles = vertices[used], corners.reshape(-1, 3).astype(np.int64)
 
-    edges = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]]])
-    graph = coo_matrix((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(len(vertices),) * 2)
-    count, piece = connected_components(graph, directed=False)
+    piece = label_connected(len(vertices), np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]]]))
     piece = piece[triangles[:, 0]]
-    middle = vertices.mean(axis=0)
-    volumes = np.bincount(piece, np.linalg.det(vertices[triangles] - middle) / 6.0, minlength=count)
-    negative = np.flatnonzero(volumes < 0.0)
-    for k in negative:
-        low, high = (f(vertices[triangles[piece == k]].reshape(-1, 3), axis=0) for f in (np.min, np.max))
-        for other in np.flatnonzero(volumes > -volumes[k]):
-            hull = vertices[triangles[piece == other]].reshape(-1, 3)
-            if (hull.min(axis=0) < low).all() and (hull.max(axis=0) > high).all():
-                break
-        else:
-            triangles[piece == k] = triangles[piece == k][:, [0, 2, 1]]
+    volumes = np.bincount(piece, np.linalg.det(vertices[triangles] - vertices.mean(axis=0)) / 6.0)
+    _turn_pieces(vertices, triangles, piece, volumes, np.flatnonzero(volumes < 0.0))
     return vertices, triangles
+
+
+def _turn_pieces(vertices: Array, triangles: Index, piece: Index, volumes: Array, negative: Index) -> None:
+    """Turn those of the pieces of negative volume over that are not cavities in the box of a larger piece."""
+    for k in negative:
+        low, high = _piece_box(vertices, triangles[piece == k])
+        larger = np.flatnonzero(volumes > -volumes[k])
+        boxes = [_piece_box(vertices, triangles[piece == other]) for other in larger]
+        if not any((a < low).all() and (b > high).all() for a, b in boxes):
+            triangles[piece == k] = triangles[piece == k][:, [0, 2, 1]]
 
 
 def count_open_edges(triangles: Index) -> int:
@@ -125,9 +128,7 @@ def open_area_ratio(vertices: Array, triangles: Index) -> float:
     ends = border_edges(triangles)
     if not len(ends):
         return 0.0
-    graph = coo_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(len(vertices),) * 2)
-    _, labels = connected_components(graph, directed=False)
-    _, hole = np.unique(labels[ends[:, 0]], return_inverse=True)
+    _, hole = np.unique(label_connected(len(vertices), ends)[ends[:, 0]], return_inverse=True)
     sums = np.stack([np.bincount(hole, part) for part in vertices[ends].mean(axis=1).T], axis=1)
     middle = sums / np.bincount(hole)[:, None]
     a, b = (vertices[ends[:, k]] - middle[hole] for k in (0, 1))
@@ -161,9 +162,13 @@ def label_components(welded: Index, edges: Index, seams: Index) -> tuple[Mask, I
     is_used = np.zeros(count, dtype=bool)
     is_used[welded[edges]] = True
     joined = welded[np.concatenate([edges, seams[is_used[welded[seams]].all(axis=1)]])]
-    graph = coo_matrix((np.ones(len(joined)), (joined[:, 0], joined[:, 1])), shape=(count, count))
-    _, component = connected_components(graph, directed=False)
-    return is_used[welded], renumber_labels(component[welded], is_used[welded])
+    return is_used[welded], renumber_labels(label_connected(count, joined)[welded], is_used[welded])
+
+
+def label_connected(count: int, edges: Index) -> Index:
+    """Return the connected piece (n,) of each of n = count vertices, numbered from 0. edges: (e, 2)."""
+    graph = coo_matrix((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(count, count))
+    return np.asarray(connected_components(graph, directed=False)[1])
 
 
 def renumber_labels(labels: Index, is_used: Mask) -> Index:
@@ -214,13 +219,7 @@ def orient_outward(vertices: Array, triangles: Index) -> Index:
     oriented, piece = _orient_consistently(triangles)
     volumes = np.bincount(piece, _tet_volumes_to_centroid(vertices, oriented))
     negative = np.flatnonzero((volumes < 0.0) & _closed_pieces(oriented, piece))
-    for k in negative:
-        low, high = _piece_box(vertices, oriented[piece == k])
-        larger = np.flatnonzero(volumes > -volumes[k])
-        boxes = [_piece_box(vertices, oriented[piece == other]) for other in larger]
-        if not any((a < low).all() and (b > high).all() for a, b in boxes):
-            mine = piece == k
-            oriented[mine] = oriented[mine][:, [0, 2, 1]]
+    _turn_pieces(vertices, oriented, piece, volumes, negative)
     return oriented
 
 
@@ -239,8 +238,7 @@ def _orient_consistently(triangles: Index) -> tuple[Index, Index]:
     # Graph of two nodes per triangle, as given and flipped, whose edges connect consistent orientations.
     rows = np.concatenate([a, a + count])
     columns = np.concatenate([np.where(is_opposed, b + count, b), np.where(is_opposed, b, b + count)])
-    graph = coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(2 * count, 2 * count))
-    _, label = connected_components(graph, directed=False)
+    label = label_connected(2 * count, np.column_stack([rows, columns]))
     label_as_given, label_flipped = label[:count], label[count:]
     first = np.minimum(label_as_given, label_flipped)
     _, piece = np.unique(first, return_inverse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -172,6 +173,11 @@ def unit_vectors(vectors: Array) -> Array:
 def cross_rows(a: Array, b: Array) -> Array:
     """Return cross products (3, k) of vectors stored as rows (3, k)."""
     return np.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+
+
+def dot_rows(a: Array | Sequence[Array], b: Array | Sequence[Array]) -> Array:
+    """Return dot products (k,) of vectors stored as rows (3, k)."""
+    return np.asarray(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
 
 
 def _squared_lengths(rows: Array) -> Array:

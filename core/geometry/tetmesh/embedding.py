@@ -8,6 +8,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ...base.arrays import Array, Index
+from ..mesh.triangles import cross_rows
+
+# Corners of the face opposite each corner of a tet.
+FACES = np.array([[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]])
 
 
 @dataclass(frozen=True)
@@ -38,18 +42,14 @@ def barycentric_coordinates(points: Array, corners: Array) -> Array:
     """Return barycentric coordinates (p, 4) of points (p, 3) in tets (p, 4, 3)."""
     a, b, c = (np.ascontiguousarray((corners[:, k] - corners[:, 0]).T) for k in (1, 2, 3))
     offset = np.ascontiguousarray((points - corners[:, 0]).T)
-    bc = _cross(b, c)
+    bc = cross_rows(b, c)
     weights = np.empty((len(points), 4))
     weights[:, 1] = (offset * bc).sum(axis=0)
-    weights[:, 2] = (offset * _cross(c, a)).sum(axis=0)
-    weights[:, 3] = (offset * _cross(a, b)).sum(axis=0)
+    weights[:, 2] = (offset * cross_rows(c, a)).sum(axis=0)
+    weights[:, 3] = (offset * cross_rows(a, b)).sum(axis=0)
     weights[:, 1:] /= (a * bc).sum(axis=0)[:, None]
     weights[:, 0] = 1.0 - weights[:, 1:].sum(axis=1)
     return weights
-
-
-def _cross(a: Array, b: Array) -> Array:
-    return np.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
 
 
 def locate_in_tets(
@@ -96,7 +96,7 @@ def locate_in_tets(
 
 def adjacent_tets(tets: Index) -> Index:
     """Return the neighbouring tet across the face opposite each corner, (m, 4); -1 at the boundary."""
-    faces = np.sort(tets[:, [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]]].reshape(-1, 3), axis=1)
+    faces = np.sort(tets[:, FACES].reshape(-1, 3), axis=1)
     size = int(tets.max(initial=0)) + 1
     keys = (faces[:, 0] * size + faces[:, 1]) * size + faces[:, 2]
     order = np.argsort(keys, kind="stable")

@@ -10,14 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from ...base.arrays import Array, Index, Mask
 from ...base.errors import ResolutionError, WrongKindError
-from ..mesh.surface import Surface, check_surface, clean_triangles, count_open_edges, sample_triangles
-from .embedding import Embedding, adjacent_tets, embed, locate_in_tets
+from ..mesh.surface import (
+    Surface,
+    check_surface,
+    clean_triangles,
+    count_open_edges,
+    doubled_area_normals,
+    label_connected,
+    sample_triangles,
+)
+from .embedding import FACES, Embedding, adjacent_tets, embed, locate_in_tets
 from .winding_number import WindingNumber
 
 # Nodes have integer coordinates in half edges: even for cube corners, odd for cube centres. A tet is identified by its
@@ -176,12 +182,11 @@ def check_enclosing(surface: Surface) -> None:
 
 def _max_face_winding(vertices: Array, triangles: Index, winding: WindingNumber) -> float:
     """Return the largest absolute winding number directly beside the centres of triangles."""
-    corners = vertices[triangles]
-    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normals, centres = doubled_area_normals(vertices, triangles), vertices[triangles].mean(axis=1)
     areas = np.linalg.norm(normals, axis=1)
     # The winding number is 0.5 beside a sheet. Beside the wall of a tube, the opposite wall adds to it.
     face_offsets = _WINDING_OFFSET * normals / np.sqrt(np.maximum(areas, np.finfo(float).tiny))[:, None]
-    return max(float(np.abs(winding(corners.mean(axis=1) + side * face_offsets)).max()) for side in (-1.0, 1.0))
+    return max(float(np.abs(winding(centres + side * face_offsets)).max()) for side in (-1.0, 1.0))
 
 
 def _open_surface_problem(surface: Surface, vertices: Array, triangles: Index, winding: WindingNumber) -> str:
@@ -275,10 +280,10 @@ def _make_face_connected(is_selected: Mask, node_keys: Index) -> Mask:
         is_selected |= np.isin(node_keys, np.unique(node_keys[is_selected])).all(axis=1)
         nodes, tets = np.unique(node_keys[is_selected], return_inverse=True)
         tets = tets.reshape(-1, 4)
-        tet, side = np.nonzero(adjacent_tets(tets) >= 0)
-        faces = coo_matrix((np.ones(len(tet)), (tet, adjacent_tets(tets)[tet, side])), shape=(len(tets), len(tets)))
-        count, piece = connected_components(faces, directed=False)
-        if count == 1:
+        adjacent = adjacent_tets(tets)
+        tet, side = np.nonzero(adjacent >= 0)
+        piece = label_connected(len(tets), np.column_stack([tet, adjacent[tet, side]]))
+        if not piece.any():
             break
         owner = np.full(len(nodes), -1)
         owner[tets.ravel()] = piece.repeat(4)
@@ -320,8 +325,7 @@ def _shrink_to_surface(nodes: Array, tets: Index, samples: Array, initial_tets: 
 
 def _boundary_nodes(tets: Index) -> Index:
     tet, corner = np.nonzero(adjacent_tets(tets) < 0)
-    others = np.array([[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]])
-    outer: Index = np.unique(tets[tet[:, None], others[corner]])
+    outer: Index = np.unique(tets[tet[:, None], FACES[corner]])
     return outer
 
 

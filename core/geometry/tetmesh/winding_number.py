@@ -7,13 +7,13 @@ Clouds* (2018).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from ...base.arrays import Array, Index
+from ..mesh.triangles import dot_rows
 
 # A group is far if its centre is farther away than this many of its radii. The error of a dipole is then about 1%, and
 # that of the sum up to 6%, small against the threshold of one half.
@@ -74,11 +74,12 @@ class WindingNumber:
         group = np.zeros(len(points), dtype=np.int64)
         for depth, level in enumerate(self._levels):
             offset = [centre.take(group) - eye.take(point) for centre, eye in zip(level.centre, eyes, strict=True)]
-            square = _dot(offset, offset)
+            square = dot_rows(offset, offset)
             far = square > level.far_square.take(group)
             far_pairs = np.flatnonzero(far)
             far_groups, size = group.take(far_pairs), square.take(far_pairs)
-            flux = _dot([one.take(far_pairs) for one in offset], [normal.take(far_groups) for normal in level.normal])
+            far_offset = [one.take(far_pairs) for one in offset]
+            flux = dot_rows(far_offset, [normal.take(far_groups) for normal in level.normal])
             sums += np.bincount(point.take(far_pairs), flux / (size * np.sqrt(size)), minlength=len(points))
             near = np.flatnonzero(~far)
             point, group = point.take(near), group.take(near)
@@ -96,20 +97,15 @@ class WindingNumber:
         return sums / (4.0 * np.pi)
 
 
-def _dot(a: Sequence[Array], b: Sequence[Array]) -> Array:
-    """Return dot products (k,) of vectors given by their coordinates (k,)."""
-    return np.asarray(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
-
-
 def _solid_angles(corners: Array, triangle: Index, eyes: Array) -> Array:
     """Return signed solid angles (k,) of triangles seen from the eyes (3, k) (van Oosterom, Strackee 1983).
 
     corners: (3, 3, m) m, by corner and coordinate.  triangle: (k,) indices of the triangles.
     """
     a, b, c = ([one.take(triangle) - eye for one, eye in zip(corner, eyes, strict=True)] for corner in corners)
-    la, lb, lc = (np.sqrt(_dot(v, v)) for v in (a, b, c))
+    la, lb, lc = (np.sqrt(dot_rows(v, v)) for v in (a, b, c))
     top = a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) + a[2] * (b[0] * c[1] - b[1] * c[0])
-    bottom = la * lb * lc + _dot(a, b) * lc + _dot(b, c) * la + _dot(c, a) * lb
+    bottom = la * lb * lc + dot_rows(a, b) * lc + dot_rows(b, c) * la + dot_rows(c, a) * lb
     angles: Array = 2.0 * np.arctan2(top, bottom)
     return angles
 
