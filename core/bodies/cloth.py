@@ -24,7 +24,6 @@ from ..geometry.mesh.surface import (
     mean_thickness,
     orient_outward,
     triangle_areas,
-    weld_vertices,
 )
 from ..geometry.mesh.triangles import Triangles
 from ..materials import MEMBRANES, Fabric, Pressure, Sewing, ShellBending
@@ -33,14 +32,13 @@ from ..materials.springs import spring_energy
 from ..materials.strain_energy import StrainEnergy
 from ..scene.body import HARD_PIN_WEIGHT, Body
 from ..scene.parameters import Settings
-from ..system.discretization import BodyDiscretization
 from ..system.material_terms import PlasticTerm
 from ..system.term import AirPressure, ForceTerm, Potential
 from .kind import BASE_YOUNG, BodyKind
 from .model import Model
 from .sheet_wrap import SheetWrap, bind_sheet
 from .solid import stiffness_scale
-from .vertex_nodes import PinConstraints, duplicate_vertices, length_factors, vertex_model, weights_at_nodes
+from .vertex_nodes import VertexNodes, first_coincident_vertices, length_factors
 
 # Stretch stiffness of a side relative to half a plate, so that both sides together bend like the plate: a plate of
 # thickness t has E t^3/12, two sides of half its stiffness at distance t have E t^3/4. The shell stretches three times
@@ -106,22 +104,20 @@ _COARSENING_TOLERANCE = 1.2
 class Sheet:
     """Sheet formed by the triangles of a mesh.
 
-    vertices: (n,) mesh vertices that have a triangle; these are the nodes.  triangles: (m, 3) nodes.
-    areas: (m,) m^2.  duplicates: see VertexSkin.  seams: (s, 2) nodes that are sewn together.
+    nodes: vertices that have a triangle.  triangles: (m, 3) nodes.  areas: (m,) m^2.
+    seams: (s, 2) nodes that are sewn together.
     """
 
-    vertices: Index
+    nodes: VertexNodes
     triangles: Index
     areas: Array
-    duplicates: Index
     seams: Index
 
     @staticmethod
     def of(body: Body) -> Sheet:
         """Return the sheet of a body. Raises MeshError if no triangle has an area."""
         points = body.surface.vertices
-        first, label = weld_vertices(points)
-        first_coincident = first[label]
+        first_coincident = first_coincident_vertices(body)
         triangles = first_coincident[body.surface.triangles]
         areas = triangle_areas(points, triangles)
         longest_sides = np.linalg.norm(points[triangles] - points[np.roll(triangles, 1, axis=1)], axis=2).max(axis=1)
@@ -130,50 +126,37 @@ class Sheet:
         if not len(triangles):
             text = f"{body.name}: all faces are thinner than a hair; choose Rope or Springs as its Kind."
             raise WrongKindError(text, "ROPE")
-        vertices = np.unique(triangles)
-        node_of = np.full(len(points), -1)
-        node_of[vertices] = np.arange(len(vertices))
-        seams = _seam_pairs(node_of[first_coincident[body.seams]])
-        return Sheet(vertices, node_of[triangles], areas, duplicate_vertices(first_coincident, node_of), seams)
+        nodes = VertexNodes.of(body, triangles, first_coincident)
+        return Sheet(nodes, nodes.numbers[triangles], areas, _seam_pairs(nodes.numbers[body.seams]))
 
     def coarsen(self, body: Body) -> tuple[Sheet, SheetWrap] | None:
         """Return a coarser sheet and the skin that follows it; None if the sheet has few enough vertices."""
-        detail, points = body.settings.detail, body.surface.vertices
-        if len(self.vertices) <= _COARSENING_TOLERANCE * detail:
+        detail, points, fine = body.settings.detail, body.surface.vertices, self.nodes
+        if len(fine.vertices) <= _COARSENING_TOLERANCE * detail:
             return None
         # Keep sewn vertices, so that the same vertices are joined.
-        sewn = self.vertices[self.seams]
-        coarse = decimate(
-            points, self.vertices[self.triangles], detail, _pin_weights(body, self.duplicates), np.unique(sewn)
-        )
-        vertices = np.unique(coarse.triangles)
-        node_of = np.full(len(points), -1)
-        node_of[vertices] = np.arange(len(vertices))
+        sewn = fine.vertices[self.seams]
+        coarse = decimate(points, fine.vertices[self.triangles], detail, fine.pin_weights, np.unique(sewn))
+        nodes = VertexNodes(body, np.unique(coarse.triangles), fine.duplicates)
+        vertices, node_of = nodes.vertices, nodes.numbers
         # Vertices of pieces that collapsed completely follow the nearest remaining vertex.
-        lost = self.vertices[node_of[coarse.representative[self.vertices]] < 0]
+        lost = fine.vertices[node_of[coarse.representative[fine.vertices]] < 0]
         collapsed_into = node_of[coarse.representative]
         if len(lost):
             collapsed_into[lost] = cKDTree(points[vertices]).query(points[lost])[1]
         # Hard-pinned vertices stay on the animation.
-        bound = np.setdiff1d(self.vertices[body.pins[self.vertices] < HARD_PIN_WEIGHT], vertices)
+        bound = np.setdiff1d(fine.vertices[body.pins[fine.vertices] < HARD_PIN_WEIGHT], vertices)
         triangles = node_of[coarse.triangles]
         areas = triangle_areas(points[vertices], triangles)
         areas *= self.areas.sum() / areas.sum()
-        skin = bind_sheet(points, vertices, triangles, collapsed_into, bound, self.duplicates)
-        return Sheet(vertices, triangles, areas, self.duplicates, node_of[sewn]), skin
+        skin = bind_sheet(points, vertices, triangles, collapsed_into, bound, fine.duplicates)
+        return Sheet(nodes, triangles, areas, node_of[sewn]), skin
 
 
 def _seam_pairs(pairs: Index) -> Index:
     """Return unique pairs (s, 2) of different nodes, without those that contain -1."""
     there = (pairs >= 0).all(axis=1) & (pairs[:, 0] != pairs[:, 1])
     return np.asarray(np.unique(np.sort(pairs[there], axis=1), axis=0), dtype=np.int64).reshape(-1, 2)
-
-
-def _pin_weights(body: Body, doubles: Index) -> Array:
-    """Return the pin weights (v,), with equal weights on both sides of a seam."""
-    pins = body.pins.copy()
-    np.maximum.at(pins, doubles[:, 1], pins[doubles[:, 0]])
-    return pins
 
 
 class ClothKind(BodyKind):
@@ -208,22 +191,19 @@ class ClothKind(BodyKind):
         settings, fine = body.settings, Sheet.of(body)
         coarse = fine.coarsen(body)
         sheet = fine if coarse is None else coarse[0]
-        rest, triangles = body.surface.vertices[sheet.vertices], sheet.triangles
+        nodes, rest, triangles = sheet.nodes, sheet.nodes.rest, sheet.triangles
         shares = np.bincount(triangles.ravel(), (sheet.areas / 3.0).repeat(3), minlength=len(rest)).astype(float)
         struts = None if body.is_inflated else struts_across(rest, triangles, shares)
         # A shell has two sides, each with half of the thickness.
         thickness = 1e-3 * settings.thickness * (1.0 if struts is None else 0.5)
-        pins = PinConstraints.of(body, sheet.vertices, sheet.duplicates, shares)
-        painted = weights_at_nodes(body.stiffness_map, sheet.vertices)
-        stiffness_scales = (
-            np.ones(len(triangles)) if painted is None else stiffness_scale(painted[triangles].mean(axis=1))
-        )
+        pins = nodes.pins(shares)
+        stiffness_scales = stiffness_scale(nodes.at_nodes(body.stiffness_map), triangles)
         law = next(one for one in MEMBRANES if one.name == settings.membrane)
         stretch = BASE_YOUNG * thickness * (1.0 if struts is None else SIDE_STIFFNESS_FRACTION)
         fabric = Fabric(stretch, POISSON, settings.shear / 100.0)
-        warp = _warp_of_sheet(body, fine, sheet) if fabric.yarn_modulus else None
+        warp = _warp_of_sheet(fine, sheet) if fabric.yarn_modulus else None
         membrane = law(rest, triangles, fabric, stiffness_scales, warp)
-        length_scales = length_factors(weights_at_nodes(body.length_map, sheet.vertices), triangles)
+        length_scales = length_factors(nodes.at_nodes(body.length_map), triangles)
         length_scales *= 1.0 - settings.shrink / 100.0
         if (length_scales != 1.0).any():
             membrane = membrane.with_length_scale(length_scales)
@@ -244,23 +224,17 @@ class ClothKind(BodyKind):
         groups = (triangles, bending.hinges.nodes) if settings.bending > 0.0 else (triangles,)
         if len(sheet.seams):
             groups = (*groups, sheet.seams)
-        block = BodyDiscretization(
-            body.name, rest, settings.density * thickness * shares, groups, terms, pins.nodes, pins.stiffness,
-            pins.settle_scale, not settings.damp_swing, is_net=True,
-            ray_origin_weights=weights_at_nodes(body.centre_map, sheet.vertices), part_shares=pins.part_shares,
-            damping_scale=weights_at_nodes(body.damping_map, sheet.vertices),
-        )  # fmt: skip
-        model = vertex_model(body, block, sheet.vertices, sheet.duplicates, BASE_YOUNG * thickness)
-        return model if coarse is None else replace(model, skin=coarse[1], faces=sheet.vertices[triangles])
+        block = nodes.block(settings.density * thickness * shares, groups, terms, pins)
+        model = nodes.model(block, BASE_YOUNG * thickness)
+        return model if coarse is None else replace(model, skin=coarse[1], faces=nodes.vertices[triangles])
 
 
-def _warp_of_sheet(body: Body, fine: Sheet, simulated: Sheet) -> Array:
+def _warp_of_sheet(fine: Sheet, simulated: Sheet) -> Array:
     """Return the directions (m, 3) of the warp in the simulated triangles, by the edges of the mesh."""
-    points = body.surface.vertices
-    warp = warp_directions(points[fine.vertices], fine.triangles)
+    warp = warp_directions(fine.nodes.rest, fine.triangles)
     if simulated is fine:
         return warp
-    centres, own = (points[one.vertices][one.triangles].mean(axis=1) for one in (fine, simulated))
+    centres, own = (one.nodes.rest[one.triangles].mean(axis=1) for one in (fine, simulated))
     return np.asarray(warp[cKDTree(centres).query(own)[1]])
 
 
@@ -270,7 +244,7 @@ def _pressure_terms(body: Body, sheet: Sheet) -> tuple[ForceTerm, ...]:
         return ()
     triangles = _airtight_triangles(body, sheet)
     # Orient the triangles outwards, whatever the normals of the mesh.
-    outwards = orient_outward(body.surface.vertices[sheet.vertices], triangles)
+    outwards = orient_outward(sheet.nodes.rest, triangles)
     return (AirPressure(Pressure(outwards, body.settings.pressure)),)
 
 
@@ -280,7 +254,7 @@ class OpenSheetError(MeshError):
 
 def _airtight_triangles(body: Body, sheet: Sheet) -> Index:
     """Return the triangles (m, 3) of a closed sheet, with sewn nodes merged. Raises OpenSheetError if it is open."""
-    triangles = _merge_sewn_nodes(sheet.seams, sheet.triangles, len(sheet.vertices))
+    triangles = _merge_sewn_nodes(sheet.seams, sheet.triangles, len(sheet.nodes.vertices))
     if count_open_edges(triangles):
         raise OpenSheetError(f"{body.name}: the sheet is open, so that it holds no air; close it or set Pressure to 0.")
     return triangles

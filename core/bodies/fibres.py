@@ -16,6 +16,7 @@ from ..materials.strains import shape_gradients
 from ..scene.body import Body
 from ..scene.parameters import FibreDirection, Settings
 from ..system.material_terms import FibreTerm
+from .kind import BASE_YOUNG
 
 # Smallest strength of a fibre; weaker ones have no visible effect.
 _MIN_STRENGTH = 1e-3
@@ -32,18 +33,12 @@ _MAX_LOST_FRACTION = 0.5
 
 
 def fibre_terms(
-    body: Body,
-    cover: LatticeMesh,
-    moving: Index,
-    painted: Array | None,
-    stiff: Array,
-    law: ElasticDensity,
-    young: float,
+    body: Body, cover: LatticeMesh, moving: Index, painted: Array | None, stiff: Array, law: ElasticDensity
 ) -> tuple[FibreTerm, ...]:
     """Return the force term of a body's fibres, or () without fibres. Raises MeshError if no fibre can be placed.
 
     moving: (m,) simulated tets.  painted: (n,) strength of the fibres at the nodes; None for no fibres.
-    stiff: (t,) m^3, effective volume of each tet for its stiffness.  law, young: material of the flesh, young in Pa.
+    stiff: (t,) m^3, effective volume of each tet for its stiffness.  law: material of the flesh.
     """
     if painted is None:
         return ()
@@ -55,27 +50,25 @@ def fibre_terms(
         )
     directions, known = _directions(body, cover, fibre_tets, strong[fibre_tets] * stiff[fibre_tets])
     fibre_tets = fibre_tets[known]
-    modulus = body.settings.fibre_stiffness * young
-    weights, (_, most) = (
-        modulus * strong[fibre_tets] * stiff[fibre_tets],
-        contraction_coefficients(law, 0.0, modulus, young),
-    )
+    modulus = body.settings.fibre_stiffness * BASE_YOUNG
+    weights = modulus * strong[fibre_tets] * stiff[fibre_tets]
+    _, most = contraction_coefficients(law, 0.0, modulus, BASE_YOUNG)
     energy = FibreEnergy.from_directions(cover.nodes, cover.tets[fibre_tets], directions[known], weights, most)
     within = cover.fill_fractions[fibre_tets] > _MIN_DRAWN_FILL * cover.fill_fractions[fibre_tets].max()
-    return (FibreTerm(energy, law=law, young=young, modulus=modulus, strengths=strong[fibre_tets], is_inside=within),)
+    strengths = strong[fibre_tets]
+    return (FibreTerm(energy, law=law, young=BASE_YOUNG, modulus=modulus, strengths=strengths, is_inside=within),)
 
 
 def _directions(body: Body, cover: LatticeMesh, fibre_tets: Index, parts: Array) -> tuple[Array, Array]:
     """Return the unit directions (m, 3) of tets at rest, and whether each has one (m,). parts: (m,) their weights."""
     along = body.settings.fibres_along
-    all_known = np.ones(len(fibre_tets), dtype=bool)
     if along == FibreDirection.PAINTED:
         return _painted_directions(body, cover, fibre_tets, parts)
     if along == FibreDirection.LENGTH:
-        return np.tile(
-            _longest_axis(body, cover.nodes[cover.tets[fibre_tets]].mean(axis=1), parts), (len(fibre_tets), 1)
-        ), all_known
-    return np.tile(body.axes["XYZ".index(along)], (len(fibre_tets), 1)), all_known
+        axis = _longest_axis(body, cover.nodes[cover.tets[fibre_tets]].mean(axis=1), parts)
+    else:
+        axis = body.axes["XYZ".index(along)]
+    return np.tile(axis, (len(fibre_tets), 1)), np.ones(len(fibre_tets), dtype=bool)
 
 
 def _longest_axis(body: Body, points: Array, parts: Array) -> Array:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.spatial import cKDTree
 
 from ..base.arrays import Array, Index
 from ..base.errors import MeshError
-from ..geometry.mesh.surface import weld_vertices
 from ..materials.assembly import element_edges
-from ..materials.springs import spring_energy
+from ..materials.springs import SpringEnergy, spring_energy
 from ..scene.body import Body
 from ..system.switched_springs import SpringDampers, SwitchedSprings
+from ..system.term import Potential
+from .vertex_nodes import first_coincident_vertices
 
 # Cosine of the largest angle between a spring in the volume and the muscle edge that it runs along: 45 degrees.
 _MIN_COSINE = 0.7071
@@ -30,7 +33,7 @@ def muscle_indices(body: Body, vertices: Index, edges: Index) -> Index:
     keys = _edge_keys(vertices[edges], len(body.surface.vertices))
     for place, muscle in enumerate(body.controller.muscles):
         is_of_muscle = np.isin(
-            keys, _edge_keys(_first_coincident_vertex(body)[muscle.edges], len(body.surface.vertices))
+            keys, _edge_keys(first_coincident_vertices(body)[muscle.edges], len(body.surface.vertices))
         )
         if not is_of_muscle.any():
             raise MeshError(f"{body.name}: no edge of muscle {muscle.name} is simulated; assign other edges to it.")
@@ -55,7 +58,7 @@ def volume_muscle_indices(body: Body, nodes: Array, edges: Index) -> Index:
     if body.controller is None:
         return np.full(len(edges), -1)
     mesh_edges = body.edges if len(body.edges) else element_edges(body.surface.triangles)
-    muscle_indices(body, _first_coincident_vertex(body), mesh_edges)
+    muscle_indices(body, first_coincident_vertices(body), mesh_edges)
     offsets = nodes[edges[:, 1]] - nodes[edges[:, 0]]
     lengths = np.linalg.norm(offsets, axis=1)
     reach = float(np.median(lengths))
@@ -91,7 +94,7 @@ def damper_terms(body: Body, vertices: Index, edges: Index) -> tuple[SpringDampe
         return ()
     # Coincident edges are one spring, with the strongest of their dampers, which comes last.
     order = np.argsort(body.dampers, kind="stable")
-    mesh_edges = _first_coincident_vertex(body)[body.edges[order]]
+    mesh_edges = first_coincident_vertices(body)[body.edges[order]]
     matches = match_edges(vertices[edges], mesh_edges, len(body.surface.vertices))
     damping = np.where(matches >= 0, body.dampers[order][matches], 0.0)
     has_damper = damping > 0.0
@@ -109,33 +112,38 @@ def match_edges(edges: Index, others: Index, count: int) -> Index:
     return np.asarray(np.where(other_keys[last] == keys, last, -1))
 
 
-def _first_coincident_vertex(body: Body) -> Index:
-    """Return for each vertex (v,) the first vertex at the same position."""
-    first, label = weld_vertices(body.surface.vertices)
-    return np.asarray(first[label])
-
-
 def _edge_keys(pairs: Index, count: int) -> Index:
     return np.asarray(np.sort(pairs, axis=1) @ np.array([count, 1]))
 
 
-def muscle_terms(
-    body: Body, muscle: Index, edges: Index, lengths: Array, stiffness: Array
-) -> tuple[SwitchedSprings, ...]:
-    """Return the force term of a body's muscles; empty without muscles.
+def spring_terms(
+    body: Body,
+    muscle: Index,
+    edges: Index,
+    lengths: Array,
+    stiffness: Array,
+    passive_term: Callable[[SpringEnergy], Potential],
+) -> tuple[Potential, ...]:
+    """Return the force terms of a body's passive springs and of its muscles; empty for those that it has not.
 
     muscle: (e,) see muscle_indices.  edges: (e, 2).  lengths: (e,) m.  stiffness: (e,) N at twice the rest length.
+    passive_term: function from the energy of passive springs to their term.
     """
-    if body.controller is None or not (muscle >= 0).any():
-        return ()
-    is_muscle, muscles = muscle >= 0, body.controller.muscles
+    is_muscle = muscle >= 0
+    passive: tuple[Potential, ...] = ()
+    if not is_muscle.all():
+        energy = spring_energy(edges[~is_muscle], lengths[~is_muscle], stiffness[~is_muscle])
+        passive = (passive_term(energy),)
+    if body.controller is None or not is_muscle.any():
+        return passive
+    muscles = body.controller.muscles
     off_stiffness = np.array([one.stiffness for one in muscles])
+    owner = muscle[is_muscle]
     return (
+        *passive,
         SwitchedSprings(
-            spring_energy(
-                edges[is_muscle], lengths[is_muscle], stiffness[is_muscle] * off_stiffness[muscle[is_muscle]]
-            ),
-            muscle_indices=muscle[is_muscle],
+            spring_energy(edges[is_muscle], lengths[is_muscle], stiffness[is_muscle] * off_stiffness[owner]),
+            muscle_indices=owner,
             length_ratios=np.array([one.length for one in muscles]),
             stiffness_ratios=np.array([one.stiffness_on for one in muscles]) / off_stiffness,
             damping_times=np.array([(one.damping, one.damping_on) for one in muscles]),

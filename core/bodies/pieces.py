@@ -143,15 +143,11 @@ def build_model(body: Body) -> Model:
 def with_pins(model: Model, body: Body, pins: Array) -> Model:
     """Return a model of the same nodes and elements with other pin weights (v,)."""
     pinned = _build_model(replace(body, pins=pins))
+    own = pinned.block
     terms = [term for term in model.block.terms if not isinstance(term, PinSprings)]
-    terms += [term for term in pinned.block.terms if isinstance(term, PinSprings)]
-    block = replace(
-        model.block,
-        terms=tuple(terms),
-        pinned=pinned.block.pinned,
-        pin_stiffness=pinned.block.pin_stiffness,
-        is_net=pinned.block.is_net,
-    )
+    terms += [term for term in own.terms if isinstance(term, PinSprings)]
+    block = replace(model.block, terms=tuple(terms), pinned=own.pinned, pin_stiffness=own.pin_stiffness)
+    block = replace(block, is_net=own.is_net)
     return replace(model, block=block, skin=pinned.skin, pins=pinned.pins)
 
 

@@ -8,12 +8,16 @@ import numpy as np
 from scipy.sparse import coo_matrix, diags
 from scipy.sparse.linalg import cg, spsolve
 
-from ..base.arrays import Array, Index
+from ..base.arrays import Array, Index, Mask
 from ..geometry.mesh.surface import Surface, triangle_areas
 from ..geometry.tetmesh.embedding import Embedding
 from ..scene.body import HARD_PIN_WEIGHT, Body
 from ..scene.part import part_shares
+from ..system.discretization import BodyDiscretization
+from ..system.term import ForceTerm
 
+# Smallest factor on the settle time that can be painted.
+MIN_SETTLE_SCALE = 0.1
 # Largest weight converted to a spring. At partly hard-pinned nodes, hard pins act as springs of this weight.
 _MAX_SPRING_WEIGHT = 0.99
 # A node without surface vertices is pinned if the harmonic extension of its neighbours' pins reaches this value.
@@ -45,7 +49,7 @@ def pin_nodes(
     if len(inner) and hard.any():
         hard[inner] = _harmonic_extension(tets, hard.astype(float), inner) >= _HARMONIC_THRESHOLD
 
-    area = _vertex_areas(surface)
+    area = vertex_areas(surface)
     springs = gather(pin_strength(weights) * area / area.sum()) * young * float(np.ptp(surface.vertices, axis=0).max())
     stiffness = np.where(hard, np.inf, springs)
     pinned = np.flatnonzero(stiffness > 0.0)
@@ -84,7 +88,42 @@ def nodal_part_shares(body: Body, at_nodes: Callable[[Array], Array | None]) -> 
     return part_shares(np.stack(painted, axis=1)) if painted else None
 
 
-def _vertex_areas(surface: Surface) -> Array:
+def build_block(
+    body: Body,
+    at_nodes: Callable[[Array | None], Array | None],
+    rest: Array,
+    mass: Array,
+    groups: tuple[Index, ...],
+    terms: tuple[ForceTerm, ...],
+    pins: tuple[Index, Array],
+    keeps_pendulum_free: bool = True,
+    is_net: bool | Mask = False,
+    is_rigid: bool = False,
+) -> BodyDiscretization:
+    """Return the discretization of a body with its painted maps.
+
+    at_nodes: as in nodal_part_shares, but None for a map that is not painted.
+    pins: pinned nodes (p,) and their stiffness (p,) N/m.  others: see BodyDiscretization.
+    """
+    settle = at_nodes(body.settle_map)
+    return BodyDiscretization(
+        body.name,
+        rest,
+        mass,
+        groups,
+        terms,
+        *pins,
+        settle_scale=None if settle is None else np.maximum(settle, MIN_SETTLE_SCALE),
+        keeps_pendulum_free=keeps_pendulum_free,
+        is_net=is_net,
+        is_rigid=is_rigid,
+        ray_origin_weights=at_nodes(body.centre_map),
+        part_shares=nodal_part_shares(body, at_nodes),
+        damping_scale=at_nodes(body.damping_map),
+    )
+
+
+def vertex_areas(surface: Surface) -> Array:
     """Return the area (v,) m^2 of each vertex: a third of its triangles."""
     areas = triangle_areas(surface.vertices, surface.triangles)
     shares = np.bincount(surface.triangles.ravel(), (areas / 3.0).repeat(3), minlength=len(surface.vertices))

@@ -36,11 +36,9 @@ def resolution_parameter(body: Body) -> str:
 def coarsen_body(body: Body, fraction: float) -> Body:
     """Return the body with a fraction (0 to 1) of its tetrahedra or vertices; unchanged if its mesh determines them."""
     name = resolution_parameter(body)
-    return (
-        replace(body, settings=coarsen_settings(body.settings, name, fraction, len(body.surface.vertices)))
-        if name
-        else body
-    )
+    if not name:
+        return body
+    return replace(body, settings=coarsen_settings(body.settings, name, fraction, len(body.surface.vertices)))
 
 
 def coarsen_settings(settings: Settings, name: str, fraction: float, vertex_count: int) -> Settings:

@@ -9,6 +9,7 @@ See docs/decisions/0082-simulate-rigid-pieces-as-one-tetrahedron.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,21 +19,20 @@ from scipy.spatial import cKDTree
 from ..base.arrays import Array, Index, Mask
 from ..base.errors import MeshError, ParameterError
 from ..geometry.mesh.rigid_motion import fit_rigid_motions
-from ..geometry.mesh.surface import check_vertices, label_components, triangle_areas, weld_vertices
+from ..geometry.mesh.surface import check_vertices, label_components, weld_vertices
 from ..geometry.mesh.triangles import is_closed
 from ..geometry.tetmesh.embedding import barycentric_coordinates
 from ..materials import ElasticMaterial, StableNeoHookean, TetElasticity
 from ..materials.soft_pins import Attachments
 from ..scene.body import HARD_PIN_WEIGHT, Body
 from ..scene.parameters import DampingBy, Settings
-from ..system.discretization import BodyDiscretization
 from ..system.history import BlockHistory
 from ..system.inputs import BlockInputs
 from ..system.term import PinSprings, Potential
 from .kind import BASE_YOUNG, BodyKind
 from .model import Model
-from .pins import nodal_part_shares, pin_strength
-from .solid import MIN_SETTLE_SCALE
+from .pins import build_block, pin_strength, vertex_areas
+from .surface_binding import BoundPoints
 
 # 1/s. Pieces deform at about this angular frequency, whatever their size and density. A step of 10 ms in which a piece
 # stops from 5 m/s deforms it by 5e-6 m. Higher frequencies gain nothing and lose digits.
@@ -47,7 +47,7 @@ _CORNERS = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.
 
 
 @dataclass(frozen=True)
-class RigidBinding:
+class RigidBinding(BoundPoints):
     """Nodes of rigid pieces that follow the best rigid motion of vertices of their piece.
 
     rest: (p, 3) m, of the nodes.  vertices: of each piece.  nodes: of each piece, among the p nodes.
@@ -65,10 +65,6 @@ class RigidBinding:
         for vertices, nodes in zip(self.vertices, self.nodes, strict=True):
             origins[nodes] = self.surface[vertices].mean(axis=0)
         return self.rest - origins
-
-    def __call__(self, surface: Array) -> Array:
-        turns, origins = self.local_frames(surface)
-        return np.asarray((turns @ self.offsets[:, :, None])[:, :, 0] + origins)
 
     def local_frames(self, surface: Array) -> tuple[Array, Array]:
         turns, origins = np.empty((len(self.rest), 3, 3)), np.empty_like(self.rest)
@@ -102,9 +98,8 @@ class RigidSkin:
         own = np.flatnonzero(self.pieces >= 0)
         nodes, weights = self._weights(self.surface[own], self.pieces[own])
         shape = (len(self.surface), len(self.rest))
-        return csr_matrix((weights.ravel(), (own.repeat(4), nodes.ravel())), shape=shape), (self.pieces < 0).astype(
-            float
-        )
+        operator = csr_matrix((weights.ravel(), (own.repeat(4), nodes.ravel())), shape=shape)
+        return operator, (self.pieces < 0).astype(float)
 
     def weights_for_points(self, points: Array) -> tuple[Index, Array]:
         own = np.flatnonzero(self.pieces >= 0)
@@ -122,22 +117,16 @@ class HingePins(PinSprings):
     operator: (c, n) from the nodes to the pinned vertices.  point_stiffness: (c,) N/m.
     """
 
-    operator: csr_matrix | None = None
-    point_stiffness: Array | None = None
+    operator: csr_matrix
+    point_stiffness: Array
 
     def energy_for(self, inputs: BlockInputs, history: BlockHistory) -> Attachments:
-        assert self.operator is not None
         targets = np.zeros((self.operator.shape[1], 3))
         targets[self.nodes] = inputs.end[self.pin_indices]
-        return self._attachments(targets)
+        return self.rest_energy(targets)
 
     def rest_energy(self, rest: Array) -> Attachments:
-        return self._attachments(rest)
-
-    def _attachments(self, targets: Array) -> Attachments:
-        assert self.operator is not None
-        assert self.point_stiffness is not None
-        return Attachments(self.operator, self.point_stiffness, targets)
+        return Attachments(self.operator, self.point_stiffness, rest)
 
 
 def tetrahedron_of(properties: MassProperties) -> Array:
@@ -196,15 +185,11 @@ class RigidKind(BodyKind):
             sums = np.bincount(pieces[own], np.clip(values, 0.0, 1.0)[own], count)
             return (sums / np.bincount(pieces[own], minlength=count)).repeat(4)
 
-        pace = at_nodes(body.settle_map)
-        block = BodyDiscretization(
-            body.name, rest, (settings.density * volumes / 4.0).repeat(4), (tets,), (elastic, *pins.terms),
-            pins.nodes, pins.stiffness, None if pace is None else np.maximum(pace, MIN_SETTLE_SCALE),
-            is_net=pins.is_hinged.repeat(4), is_rigid=True, part_shares=nodal_part_shares(body, at_nodes),
-            ray_origin_weights=at_nodes(body.centre_map), damping_scale=at_nodes(body.damping_map),
-        )  # fmt: skip
+        mass, held = (settings.density * volumes / 4.0).repeat(4), (pins.nodes, pins.stiffness)
+        terms, is_net = (elastic, *pins.terms), pins.is_hinged.repeat(4)
+        block = build_block(body, at_nodes, rest, mass, (tets,), terms, held, is_net=is_net, is_rigid=True)
         every = tuple(np.flatnonzero(pieces == k) for k in range(count))
-        all_nodes = RigidBinding(rest, every, tuple(np.arange(4) + 4 * k for k in range(count)), vertices)
+        all_nodes = RigidBinding(rest, every, _quads(range(count)), vertices)
         return Model(block, skin, pins.binding(rest, vertices), all_nodes, pieces=pieces)
 
 
@@ -249,10 +234,7 @@ class _Pins:
     @staticmethod
     def of(body: Body, pieces: Index, skin: RigidSkin, stiffness_by_piece: Array) -> _Pins:
         """Return the pins of a body. stiffness_by_piece: (k,) N/m, of hinges."""
-        points = body.surface.vertices
-        areas = np.zeros(len(points))
-        triangles = body.surface.triangles
-        np.add.at(areas, triangles.ravel(), (triangle_areas(points, triangles) / 3.0).repeat(3))
+        points, areas = body.surface.vertices, vertex_areas(body.surface)
         count = int(pieces.max()) + 1
         is_hinged, stiff, vertices, held = np.zeros(count, dtype=bool), np.zeros(len(points)), [], []
         for k in range(count):
@@ -263,7 +245,7 @@ class _Pins:
             size = float(np.ptp(points[own], axis=0).max())
             hard = pinned[body.pins[pinned] >= HARD_PIN_WEIGHT]
             if _width(points[hard]) > _HINGE_TOLERANCE * size:
-                held.append((4 * k + np.arange(4), np.inf))
+                held.append((k, np.inf))
                 vertices.append(hard)
                 continue
             is_hinged[k] = True
@@ -271,11 +253,11 @@ class _Pins:
             shares = areas[pinned] / max(float(areas[own].sum()), 1e-300)
             soft = pin_strength(weights) * BASE_YOUNG * size * shares
             stiff[pinned] = np.where(weights >= HARD_PIN_WEIGHT, stiffness_by_piece[k], soft)
-            held.append((4 * k + np.arange(4), 1.0))
+            held.append((k, 1.0))
             vertices.append(pinned)
         if not held:
             return _Pins(np.zeros(0, dtype=np.int64), np.zeros(0), (), is_hinged, ())
-        nodes = np.concatenate([one for one, _ in held])
+        nodes = np.concatenate(_quads(k for k, _ in held))
         stiffness = np.repeat([value for _, value in held], 4)
         terms: tuple[HingePins, ...] = ()
         if is_hinged.any():
@@ -286,8 +268,12 @@ class _Pins:
 
     def binding(self, rest: Array, surface: Array) -> RigidBinding:
         """Return the binding of the pinned nodes to the pinned vertices of their pieces."""
-        quads = tuple(np.arange(4) + 4 * k for k in range(len(self.vertices)))
-        return RigidBinding(rest[self.nodes], self.vertices, quads, surface)
+        return RigidBinding(rest[self.nodes], self.vertices, _quads(range(len(self.vertices))), surface)
+
+
+def _quads(pieces: Iterable[int]) -> tuple[Index, ...]:
+    """Return the four nodes of each piece."""
+    return tuple(4 * piece + np.arange(4) for piece in pieces)
 
 
 def _width(points: Array) -> float:

@@ -11,19 +11,15 @@ import numpy as np
 
 from ..base.arrays import Array, Index
 from ..base.errors import MeshError
-from ..geometry.mesh.surface import check_vertices, weld_vertices
 from ..materials import RodBending
-from ..materials.assembly import element_edges
-from ..materials.springs import spring_energy
 from ..scene.body import Body
 from ..scene.parameters import Settings
-from ..system.discretization import BodyDiscretization
 from ..system.term import Potential
 from .kind import BASE_YOUNG, BodyKind
 from .model import Model
-from .muscle_springs import damper_terms, muscle_indices, muscle_terms
+from .muscle_springs import damper_terms, muscle_indices, spring_terms
 from .solid import stiffness_scale
-from .vertex_nodes import PinConstraints, duplicate_vertices, length_factors, vertex_model, weights_at_nodes
+from .vertex_nodes import VertexNodes, check_has_edges, first_coincident_vertices, length_factors, welded_edges
 
 # Shortest edge, relative to the size of the body; shorter ones are ignored.
 _MIN_EDGE_LENGTH = 1e-9
@@ -35,36 +31,25 @@ _MAX_TURN_COSINE = np.cos(np.radians(60.0))
 class Threads:
     """Edges of a mesh as threads.
 
-    vertices: (n,) mesh vertices that have an edge; these are the nodes.  edges: (e, 2) nodes.  lengths: (e,) m.
-    duplicates: see VertexSkin.
+    nodes: vertices that have an edge.  edges: (e, 2) nodes.  lengths: (e,) m.
     """
 
-    vertices: Index
+    nodes: VertexNodes
     edges: Index
     lengths: Array
-    duplicates: Index
 
     @staticmethod
     def of(body: Body) -> Threads:
         """Return the threads of a body. Raises MeshError if no edge has a length."""
-        points = body.surface.vertices
-        first, label = weld_vertices(points)
-        first_coincident = first[label]
-        mesh_edges = (
-            first_coincident[body.edges] if len(body.edges) else element_edges(first_coincident[body.surface.triangles])
-        )
-        edges = np.unique(np.sort(mesh_edges, axis=1), axis=0)
+        points, first_coincident = body.surface.vertices, first_coincident_vertices(body)
+        edges = welded_edges(body, first_coincident)
         lengths = np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1)
         is_long_enough = lengths > _MIN_EDGE_LENGTH * body.surface.size
         edges, lengths = edges[is_long_enough], lengths[is_long_enough]
         if not len(edges):
             raise MeshError(f"{body.name}: the mesh has no edges; choose an object with edges.")
-        vertices = np.unique(edges)
-        node_of = np.full(len(points), -1)
-        node_of[vertices] = np.arange(len(vertices))
-        return Threads(
-            vertices, node_of[edges].astype(np.int64), lengths, duplicate_vertices(first_coincident, node_of)
-        )
+        nodes = VertexNodes.of(body, edges, first_coincident)
+        return Threads(nodes, nodes.numbers[edges].astype(np.int64), lengths)
 
 
 class RopeKind(BodyKind):
@@ -85,48 +70,33 @@ class RopeKind(BodyKind):
 
     @staticmethod
     def check(body: Body) -> None:
-        check_vertices(body.surface)
-        if not len(body.edges) and not len(body.surface.triangles):
-            raise MeshError(f"{body.name}: the mesh has no edges; choose an object with edges.")
+        check_has_edges(body)
 
     @staticmethod
     def build(body: Body) -> Model:
         settings, threads = body.settings, Threads.of(body)
-        rest, edges = body.surface.vertices[threads.vertices], threads.edges
+        nodes, rest, edges = threads.nodes, threads.nodes.rest, threads.edges
         thickness = 1e-3 * settings.thickness
         section = 0.25 * np.pi * thickness**2
         shares = np.bincount(edges.ravel(), (0.5 * threads.lengths).repeat(2), minlength=len(rest)).astype(float)
-        pins = PinConstraints.of(body, threads.vertices, threads.duplicates, shares)
-        painted = weights_at_nodes(body.stiffness_map, threads.vertices)
-        parts = np.ones(len(rest)) if painted is None else painted
-        stretch = BASE_YOUNG * section * (1.0 if painted is None else stiffness_scale(parts[edges].mean(axis=1)))
-        length_scales = length_factors(weights_at_nodes(body.length_map, threads.vertices), edges)
+        pins, painted = nodes.pins(shares), nodes.at_nodes(body.stiffness_map)
+        stretches = BASE_YOUNG * section * stiffness_scale(painted, edges)
+        length_scales = length_factors(nodes.at_nodes(body.length_map), edges)
         length_scales *= 1.0 - settings.shrink / 100.0
-        lengths, stretches = threads.lengths * length_scales, np.broadcast_to(stretch, len(edges)).copy()
-        muscle = muscle_indices(body, threads.vertices, edges)
-        is_passive = muscle < 0
-        pull = (
-            (Potential(spring_energy(edges[is_passive], lengths[is_passive], stretches[is_passive])),)
-            if is_passive.any()
-            else ()
-        )
+        lengths = threads.lengths * length_scales
+        muscle = muscle_indices(body, nodes.vertices, edges)
+        springs = spring_terms(body, muscle, edges, lengths, stretches, Potential)
         triples = consecutive_edges(rest, edges)
         # E I of a round wire, scaled by the Bending factor: the strands of a rope slide, so it bends more easily.
         rigidity = settings.bending * BASE_YOUNG * np.pi * thickness**4 / 64.0
-        bend = rigidity * (np.ones(len(triples)) if painted is None else stiffness_scale(parts[triples].mean(axis=1)))
+        bend = rigidity * stiffness_scale(painted, triples)
         bending = RodBending.from_rest_shape(rest, triples, bend, pins.hard_pin_mask(len(rest)))
         # Group the nodes of consecutive edges, so that a pinned edge clamps the next one.
         groups = (edges, triples) if settings.bending > 0.0 else (edges,)
-        block = BodyDiscretization(
-            body.name, rest, settings.density * section * shares, groups,
-            (*pull, *muscle_terms(body, muscle, edges, lengths, stretches),
-             *damper_terms(body, threads.vertices, edges), Potential(bending), *pins.spring_terms),
-            pins.nodes, pins.stiffness, pins.settle_scale, not settings.damp_swing, is_net=True,
-            ray_origin_weights=weights_at_nodes(body.centre_map, threads.vertices), part_shares=pins.part_shares,
-            damping_scale=weights_at_nodes(body.damping_map, threads.vertices),
-        )  # fmt: skip
-        surface_stiffness = BASE_YOUNG * section / block.size
-        return vertex_model(body, block, threads.vertices, threads.duplicates, surface_stiffness)
+        dampers = damper_terms(body, nodes.vertices, edges)
+        terms = (*springs, *dampers, Potential(bending), *pins.spring_terms)
+        block = nodes.block(settings.density * section * shares, groups, terms, pins)
+        return nodes.model(block, BASE_YOUNG * section / block.size)
 
 
 def consecutive_edges(rest: Array, edges: Index) -> Index:

@@ -7,40 +7,34 @@ from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from scipy.spatial import cKDTree
 
 from ..base.arrays import Array, Index
 from ..geometry.collision.closest_points import closest_points_on_triangles
 from ..geometry.mesh.triangles import Triangles
 from ..materials.polar_decomposition import best_fit_rotations
+from .vertex_nodes import VertexSkin
 
 # Approximate number of vertex-triangle pairs processed at once.
 _PAIRS = 2_000_000
 
 
-@dataclass(frozen=True)
-class SheetWrap:
+@dataclass(frozen=True, kw_only=True)
+class SheetWrap(VertexSkin):
     """Skin of a fine sheet wrapped to a coarse one; vertices that are neither nodes nor bound stay on the animation.
 
-    vertices: (n,) vertex of each node.  rest: (n, 3) m.  triangles: (m, 3) nodes.  count: number of vertices v.
+    triangles: (m, 3) nodes.
     bound: (k,) vertices bound to the nodes corners (k, 3) with weights (k, 3).
     offset: (k, 3, 3) m, from each corner to the vertex at rest.
-    duplicates: (d, 2) vertices that follow another vertex, and that vertex.
     """
 
-    vertices: Index
-    rest: Array
     triangles: Index
-    count: int
     bound: Index
     corners: Index
     weights: Array
     offset: Array
-    duplicates: Index
 
     def __call__(self, nodes: Array, animated: Array) -> Array:
-        surface = animated.copy()
-        surface[self.vertices] = nodes
+        surface = super().__call__(nodes, animated)
         turned = np.einsum("kcij,kcj->kci", self._node_rotations(nodes)[self.corners], self.offset)
         surface[self.bound] = np.einsum("kc,kci->ki", self.weights, nodes[self.corners] + turned)
         surface[self.duplicates[:, 0]] = surface[self.duplicates[:, 1]]
@@ -84,8 +78,6 @@ class SheetWrap:
 
     def node_operator(self) -> tuple[csr_matrix, Array]:
         count = len(self.rest)
-        node_of = np.full(self.count, -1)
-        node_of[self.vertices] = np.arange(count)
         rows = np.concatenate([self.vertices, self.bound.repeat(3)])
         columns = np.concatenate([np.arange(count), self.corners.ravel()])
         values = np.concatenate([np.ones(count), self.weights.ravel()])
@@ -95,10 +87,6 @@ class SheetWrap:
             source_vertex[self.duplicates[:, 0]] = self.duplicates[:, 1]
             operator = operator[source_vertex]
         return operator, (np.diff(operator.indptr) == 0).astype(float)
-
-    def weights_for_points(self, points: Array) -> tuple[Index, Array]:
-        _, nearest = cKDTree(self.rest).query(points)
-        return nearest[:, None].astype(np.int64), np.ones((len(points), 1))
 
 
 def _normals(points: Array, triangles: Index) -> Array:
@@ -141,4 +129,5 @@ def bind_sheet(
         corners[start : start + size] = triangles[triangle[best]]
         weights[start : start + size] = found[:, best].T
     offset = points[bound][:, None] - rest[corners]
-    return SheetWrap(vertices, rest, triangles, len(points), bound, corners, weights, offset, duplicates)
+    skin = vertices, rest, len(points), duplicates
+    return SheetWrap(*skin, triangles=triangles, bound=bound, corners=corners, weights=weights, offset=offset)

@@ -16,19 +16,16 @@ from ..materials.plastic_flow import TensorFlow
 from ..materials.tetrahedra import lumped_mass, tet_volumes
 from ..scene.body import Body
 from ..scene.parameters import Settings, ViscosityBy
-from ..system.discretization import BodyDiscretization
 from ..system.material_terms import PlasticTerm
-from ..system.term import pin_springs
+from ..system.term import ForceTerm, pin_springs
 from .fibres import fibre_terms
 from .kind import BASE_YOUNG, BodyKind
 from .model import Model
-from .pins import nodal_part_shares, painted_node_values, pin_nodes
+from .pins import build_block, painted_node_values, pin_nodes
 from .surface_binding import SurfaceBinding
 
 # Stiffness factor at painted weight 0. It grows exponentially with the weight, to 1 at weight 1.
 _MIN_STIFFNESS_SCALE = 0.01
-# Smallest factor on the settle time that can be painted.
-MIN_SETTLE_SCALE = 0.1
 
 
 @dataclass(frozen=True)
@@ -83,23 +80,7 @@ class LatticeBody:
     @property
     def effective_volumes(self) -> Array:
         """Volume (m,) m^3 that counts for the stiffness of each tet, reduced where the body is painted softer."""
-        painted = self.at_nodes(self.body.stiffness_map)
-        return (
-            self.material_volumes
-            if painted is None
-            else self.material_volumes * stiffness_scale(painted[self.mesh.tets].mean(axis=1))
-        )
-
-    @property
-    def settle_scale(self) -> Array | None:
-        """Painted factors (n,) on the settle time; None if not painted."""
-        painted = self.at_nodes(self.body.settle_map)
-        return None if painted is None else np.maximum(painted, MIN_SETTLE_SCALE)
-
-    @property
-    def part_shares(self) -> Array | None:
-        """Shares (n, p + 1) of the rest of the body and of its parts in the nodes; None without parts."""
-        return nodal_part_shares(self.body, self.at_nodes)
+        return self.material_volumes * stiffness_scale(self.at_nodes(self.body.stiffness_map), self.mesh.tets)
 
     def at_nodes(self, values: Array | None) -> Array | None:
         """Return painted weights (v,) at the nodes (n,)."""
@@ -107,18 +88,22 @@ class LatticeBody:
             return None
         return painted_node_values(self.mesh.embedding, self.mesh.tets, len(self.mesh.nodes), np.clip(values, 0.0, 1.0))
 
-    def pinned_nodes(self, young: float) -> tuple[Index, Array]:
-        """Return the pinned nodes and their stiffness for a modulus in Pa, see pins.pin_nodes."""
+    def pinned_nodes(self) -> tuple[Index, Array]:
+        """Return the pinned nodes and their stiffness, see pins.pin_nodes."""
         cover, body = self.mesh, self.body
-        return pin_nodes(cover.embedding, cover.tets, len(cover.nodes), body.surface, body.pins, young)
+        return pin_nodes(cover.embedding, cover.tets, len(cover.nodes), body.surface, body.pins, BASE_YOUNG)
 
-    def build_model(self, block: BodyDiscretization) -> Model:
-        """Return the model of a block that has the nodes of this lattice."""
+    def build_model(
+        self, terms: tuple[ForceTerm, ...], pins: tuple[Index, Array], keeps_pendulum_free: bool = True
+    ) -> Model:
+        """Return the model whose nodes are those of this lattice. terms, pins, keeps_pendulum_free: see build_block."""
         cover, body = self.mesh, self.body
+        block = build_block(
+            body, self.at_nodes, cover.nodes, self.mass, (cover.tets,), terms, pins, keeps_pendulum_free
+        )
         # Nodes of fully pinned elements need no local rotation.
         needs_rotation = np.zeros(len(cover.nodes), dtype=bool)
-        for group in block.groups:
-            needs_rotation[group[~block.is_fixed[group].all(axis=1)]] = True
+        needs_rotation[cover.tets[~block.is_fixed[cover.tets].all(axis=1)]] = True
         vertices = body.surface.vertices
         pinned_vertices, all_vertices = np.flatnonzero(body.pins > 0.0), np.arange(len(vertices))
         pin_vertices = pinned_vertices if len(pinned_vertices) else all_vertices
@@ -132,9 +117,11 @@ class LatticeBody:
         )
 
 
-def stiffness_scale(painted: Array) -> Array:
-    """Return the stiffness factors for painted weights from 0 to 1."""
-    return np.asarray(_MIN_STIFFNESS_SCALE ** (1.0 - painted))
+def stiffness_scale(painted: Array | None, elements: Index) -> Array:
+    """Return the stiffness factors (m,) of elements (m, k) from painted weights (n,), 0 to 1, at the nodes."""
+    if painted is None:
+        return np.ones(len(elements))
+    return np.asarray(_MIN_STIFFNESS_SCALE ** (1.0 - painted[elements].mean(axis=1)))
 
 
 class SolidKind(BodyKind):
@@ -167,38 +154,16 @@ class SolidKind(BodyKind):
         nodes, tets = lattice.mesh.nodes, lattice.mesh.tets
         material = ElasticMaterial(BASE_YOUNG, settings.poisson, settings.density)
         elastic_model_type = next(model for model in ELASTIC_MODELS if model.name == settings.material)
-        pinned, stiffness = lattice.pinned_nodes(material.young)
+        pinned, stiffness = lattice.pinned_nodes()
         fixed = np.zeros(len(nodes), dtype=bool)
         fixed[pinned[np.isinf(stiffness)]] = True
         is_simulated = ~fixed[tets].all(axis=1)
         elastic_model, effective_volumes = elastic_model_type(material), lattice.effective_volumes
         elastic = TetElasticity(nodes, tets[is_simulated], effective_volumes[is_simulated], elastic_model)
-        fibre_strengths = lattice.at_nodes(body.fibre_map)
+        moving, fibre_strengths = np.flatnonzero(is_simulated), lattice.at_nodes(body.fibre_map)
         terms = (
             PlasticTerm.create(TensorFlow(elastic)),
-            *fibre_terms(
-                body,
-                lattice.mesh,
-                np.flatnonzero(is_simulated),
-                fibre_strengths,
-                effective_volumes,
-                elastic_model,
-                material.young,
-            ),
+            *fibre_terms(body, lattice.mesh, moving, fibre_strengths, effective_volumes, elastic_model),
             *pin_springs(pinned, stiffness),
         )
-        centre = lattice.at_nodes(body.centre_map)
-        block = BodyDiscretization(
-            body.name,
-            nodes,
-            lattice.mass,
-            (tets,),
-            terms,
-            pinned,
-            stiffness,
-            lattice.settle_scale,
-            ray_origin_weights=centre,
-            part_shares=lattice.part_shares,
-            damping_scale=lattice.at_nodes(body.damping_map),
-        )
-        return lattice.build_model(block)
+        return lattice.build_model(terms, (pinned, stiffness))

@@ -7,23 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.arrays import Array, Index
-from ..base.errors import MeshError
-from ..geometry.mesh.surface import check_vertices, triangle_areas, weld_vertices
+from ..geometry.mesh.surface import triangle_areas
 from ..materials.assembly import element_edges
 from ..materials.plastic_flow import SpringFlow
-from ..materials.springs import spring_energy
+from ..materials.springs import SpringEnergy
 from ..scene.body import Body
 from ..scene.parameters import Settings, Struts
-from ..system.discretization import BodyDiscretization
 from ..system.material_terms import PlasticTerm
-from ..system.term import Potential, pin_springs
+from ..system.term import pin_springs
 from .kind import BASE_YOUNG, BodyKind
 from .model import Model
-from .muscle_springs import damper_terms, muscle_indices, muscle_terms, volume_muscle_indices
+from .muscle_springs import damper_terms, muscle_indices, spring_terms, volume_muscle_indices
 from .solid import LatticeBody, stiffness_scale
-from .vertex_nodes import PinConstraints, VertexSkin, duplicate_vertices, length_factors, vertex_model, weights_at_nodes
-
-__all__ = ["SpringsKind", "VertexSkin"]
+from .vertex_nodes import VertexNodes, check_has_edges, first_coincident_vertices, length_factors, welded_edges
 
 # Shortest edge, relative to the size of the body; shorter ones are ignored.
 _MIN_EDGE_LENGTH = 1e-9
@@ -33,20 +29,18 @@ _MIN_EDGE_LENGTH = 1e-9
 class SpringNet:
     """Springs between vertices of a mesh.
 
-    vertices: (n,) mesh vertices that have a spring; these are the nodes.
+    nodes: vertices that have a spring.
     edges: (e, 2) nodes of each spring.
     stiffness: (e,) N at BASE_YOUNG, see energies.springs.
     mass: (n,) kg.
     area: (n,) m^2 represented by each node.
-    duplicates: (d, 2) vertices that coincide with a node, and the vertex of that node, so that seams stay closed.
     """
 
-    vertices: Index
+    nodes: VertexNodes
     edges: Index
     stiffness: Array
     mass: Array
     area: Array
-    duplicates: Index
 
 
 class SpringsKind(BodyKind):
@@ -72,9 +66,7 @@ class SpringsKind(BodyKind):
 
     @staticmethod
     def check(body: Body) -> None:
-        check_vertices(body.surface)
-        if not len(body.edges) and not len(body.surface.triangles):
-            raise MeshError(f"{body.name}: the mesh has no edges; choose an object with edges.")
+        check_has_edges(body)
 
     @staticmethod
     def build(body: Body) -> Model:
@@ -87,7 +79,7 @@ def _volume_model(body: Body) -> Model:
     edge."""
     covered = LatticeBody.of(body)
     nodes, tets = covered.mesh.nodes, covered.mesh.tets
-    pinned, pin_stiffness = covered.pinned_nodes(BASE_YOUNG)
+    pinned, pin_stiffness = covered.pinned_nodes()
     edges = element_edges(tets)
     lengths = np.linalg.norm(nodes[edges[:, 0]] - nodes[edges[:, 1]], axis=1)
     volumes = _sum_over_elements(tets, covered.effective_volumes, edges, len(nodes))
@@ -95,53 +87,29 @@ def _volume_model(body: Body) -> Model:
     lengths_at_rest = lengths * length_factors(covered.at_nodes(body.length_map), edges)
     muscle = volume_muscle_indices(body, nodes, edges)
     terms = (
-        *_spring_terms(body, muscle, edges, lengths_at_rest, BASE_YOUNG * volumes / lengths),
+        *spring_terms(body, muscle, edges, lengths_at_rest, BASE_YOUNG * volumes / lengths, _plastic_term),
         *pin_springs(pinned, pin_stiffness),
     )
-    settle_scale = covered.settle_scale
-    keeps_pendulum_free = not body.settings.damp_swing
-    block = BodyDiscretization(
-        body.name, nodes, covered.mass, (tets,), terms, pinned, pin_stiffness, settle_scale, keeps_pendulum_free,
-        ray_origin_weights=covered.at_nodes(body.centre_map), part_shares=covered.part_shares,
-        damping_scale=covered.at_nodes(body.damping_map),
-    )  # fmt: skip
-    return covered.build_model(block)
+    return covered.build_model(terms, (pinned, pin_stiffness), not body.settings.damp_swing)
 
 
 def _net_model(body: Body) -> Model:
     net = _build_net(body)
-    rest = body.surface.vertices[net.vertices]
-
-    def at_nodes(values: Array | None) -> Array | None:
-        return weights_at_nodes(values, net.vertices)
-
+    nodes, rest = net.nodes, net.nodes.rest
     lengths = np.linalg.norm(rest[net.edges[:, 0]] - rest[net.edges[:, 1]], axis=1)
-    painted = at_nodes(body.stiffness_map)
-    stiffness = net.stiffness if painted is None else net.stiffness * stiffness_scale(painted[net.edges].mean(axis=1))
-    lengths_at_rest = lengths * length_factors(at_nodes(body.length_map), net.edges)
-    muscle = muscle_indices(body, net.vertices, net.edges)
-    springs = _spring_terms(body, muscle, net.edges, lengths_at_rest, stiffness)
-    terms = (*springs, *damper_terms(body, net.vertices, net.edges))
-    pins = PinConstraints.of(body, net.vertices, net.duplicates, net.area)
-    block = BodyDiscretization(
-        body.name, rest, net.mass, (net.edges,), (*terms, *pins.spring_terms), pins.nodes,
-        pins.stiffness,
-        pins.settle_scale, not body.settings.damp_swing, is_net=True, ray_origin_weights=at_nodes(body.centre_map),
-        part_shares=pins.part_shares, damping_scale=at_nodes(body.damping_map),
-    )  # fmt: skip
+    stiffness = net.stiffness * stiffness_scale(nodes.at_nodes(body.stiffness_map), net.edges)
+    lengths_at_rest = lengths * length_factors(nodes.at_nodes(body.length_map), net.edges)
+    muscle = muscle_indices(body, nodes.vertices, net.edges)
+    springs = spring_terms(body, muscle, net.edges, lengths_at_rest, stiffness, _plastic_term)
+    pins = nodes.pins(net.area)
+    terms = (*springs, *damper_terms(body, nodes.vertices, net.edges), *pins.spring_terms)
+    block = nodes.block(net.mass, (net.edges,), terms, pins)
     surface_stiffness = 0.0 if len(body.surface.triangles) else float(np.median(net.stiffness / lengths))
-    return vertex_model(body, block, net.vertices, net.duplicates, surface_stiffness)
+    return nodes.model(block, surface_stiffness)
 
 
-def _spring_terms(body: Body, muscle: Index, edges: Index, lengths: Array, stiffness: Array) -> tuple[Potential, ...]:
-    """Return the force terms of the passive springs, which flow plastically, and of the muscles, which do not.
-
-    muscle: (e,) index, -1 for none.  edges: (e, 2).  lengths: (e,) m at rest.  stiffness: (e,) N at twice the length.
-    """
-    is_passive = muscle < 0
-    energy = spring_energy(edges[is_passive], lengths[is_passive], stiffness[is_passive])
-    flowing = (PlasticTerm.create(SpringFlow(energy)),) if is_passive.any() else ()
-    return (*flowing, *muscle_terms(body, muscle, edges, lengths, stiffness))
+def _plastic_term(energy: SpringEnergy) -> PlasticTerm:
+    return PlasticTerm.create(SpringFlow(energy))
 
 
 def _build_net(body: Body) -> SpringNet:
@@ -149,14 +117,8 @@ def _build_net(body: Body) -> SpringNet:
     points, triangles = body.surface.vertices, body.surface.triangles
     settings = body.settings
     thickness = 1e-3 * settings.thickness
-    first, label = weld_vertices(points)
-    first_coincident = first[label]
-    triangles = first_coincident[triangles]
-    mesh_edges = (
-        np.unique(np.sort(first_coincident[body.edges], axis=1), axis=0)
-        if len(body.edges)
-        else element_edges(triangles)
-    )
+    first_coincident = first_coincident_vertices(body)
+    triangles, mesh_edges = first_coincident[triangles], welded_edges(body, first_coincident)
     areas = triangle_areas(points, triangles)
     pairs, shares = [mesh_edges], [_sum_over_elements(triangles, areas, mesh_edges, len(points))]
     if settings.struts == Struts.FACES:
@@ -174,18 +136,9 @@ def _build_net(body: Body) -> SpringNet:
     mass = np.zeros(len(points))
     np.add.at(mass, edges[wire].ravel(), (0.5 * settings.density * section * lengths[wire]).repeat(2))
     np.add.at(mass, triangles.ravel(), (settings.density * thickness * areas / 3.0).repeat(3))
-    vertices = np.unique(edges)
-    node_of = np.full(len(points), -1)
-    node_of[vertices] = np.arange(len(vertices))
-    node_mass = mass[vertices]
-    return SpringNet(
-        vertices,
-        node_of[edges],
-        stiffness,
-        node_mass,
-        node_mass / (settings.density * thickness),
-        duplicate_vertices(first_coincident, node_of),
-    )
+    nodes = VertexNodes.of(body, edges, first_coincident)
+    node_mass = mass[nodes.vertices]
+    return SpringNet(nodes, nodes.numbers[edges], stiffness, node_mass, node_mass / (settings.density * thickness))
 
 
 def _sum_over_elements(elements: Index, sizes: Array, edges: Index, count: int) -> Array:

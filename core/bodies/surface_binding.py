@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -13,6 +12,7 @@ from scipy.spatial.transform import Rotation
 from ..base.arrays import Array, Index, Mask, take_rows
 from ..geometry.mesh.rigid_motion import fit_rigid_motion
 from ..materials.polar_decomposition import best_fit_rotations
+from ..system.inputs import ReferenceMotion
 
 _NEIGHBOURS = 12
 # Weight of the rotation of all bound vertices in a point's own rotation, used if its neighbours leave an axis open.
@@ -21,21 +21,24 @@ _COMMON_ROTATION_WEIGHT = 1e-3
 _RIGID_TOLERANCE = 1e-7
 
 
-class BoundPoints(Protocol):
-    """Points (p, 3) m that follow an animated surface."""
+class BoundPoints:
+    """Base class of points (p, 3) m that follow an animated surface."""
 
     @property
     def offsets(self) -> Array:
         """Offsets (p, 3) m of the points from the origins of their local frames at rest."""
-        ...
+        raise NotImplementedError
 
     def __call__(self, surface: Array) -> Array:
         """Return the positions (p, 3) m for the animated surface (v, 3) m."""
-        ...
+        if not len(self.offsets):
+            return self.offsets.copy()
+        turns, origins = self.local_frames(surface)
+        return _rotate_each(turns, self.offsets) + origins
 
     def local_frames(self, surface: Array) -> tuple[Array, Array]:
         """Return rotations (p, 3, 3) since rest and origins (p, 3) m of local frames of the surface (v, 3) m."""
-        ...
+        raise NotImplementedError
 
 
 def _rotate_each(turns: Array, offsets: Array) -> Array:
@@ -44,7 +47,7 @@ def _rotate_each(turns: Array, offsets: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class SurfaceBinding:
+class SurfaceBinding(BoundPoints):
     """Points bound rigidly to the nearest vertices of an animated surface.
 
     rest: (v, 3) m, surface at rest.
@@ -80,20 +83,12 @@ class SurfaceBinding:
             self.rest, self.near[indices], self.weights[indices], self.points[indices], self.has_local_rotation[indices]
         )
 
-    def __call__(self, surface: Array) -> Array:
-        """Return the positions (p, 3) m for the animated surface (v, 3) m."""
-        if len(self.points) == 0:
-            return self.points.copy()
-        turns, places = self.local_frames(surface)
-        return _rotate_each(turns, self.offsets) + places
-
     @cached_property
     def offsets(self) -> Array:
         """Offsets (p, 3) m of the points from the weighted means of their vertices, at rest."""
         return np.asarray(self.points - self._rest_origins)
 
     def local_frames(self, surface: Array) -> tuple[Array, Array]:
-        """Return rotations (p, 3, 3) since rest and origins (p, 3) m of local frames of the surface (v, 3) m."""
         current = surface[self._bound_vertices]
         common_rotation, shift = fit_rigid_motion(self._bound_rest, current)
         turns = np.tile(common_rotation, (len(self.points), 1, 1))
@@ -102,10 +97,8 @@ class SurfaceBinding:
         new = take_rows(surface, self.near)
         b0 = (self.weights[:, None] @ new)[:, 0]
         # The weighted rest offsets sum to zero, so b0 cancels in the products.
-        products = (
-            new[self.has_local_rotation].transpose(0, 2, 1) @ self._weighted_offsets
-            + self._common_rotation_weights * common_rotation
-        )
+        products = new[self.has_local_rotation].transpose(0, 2, 1) @ self._weighted_offsets
+        products += self._common_rotation_weights * common_rotation
         turns[self.has_local_rotation] = best_fit_rotations(products)
         return turns, b0
 
@@ -144,7 +137,7 @@ class SurfaceBinding:
 
 
 @dataclass(frozen=True)
-class BoundVertices:
+class BoundVertices(BoundPoints):
     """Points that are vertices of the surface and follow it exactly.
 
     vertices: (p,) vertex of each point.  binding: provides the local rotation of the surface at each point.
@@ -166,7 +159,7 @@ class BoundVertices:
 
 
 @dataclass(frozen=True)
-class AnimatedReference:
+class AnimatedReference(ReferenceMotion):
     """Reference motion of an animated mesh during a step, as a local frame at each node.
 
     A node that has swung away from its animated position rotates about that position. See

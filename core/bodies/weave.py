@@ -8,14 +8,12 @@ from ..base.errors import ParameterError, WrongKindError
 from ..literature.damping.registry import DAMPINGS
 from ..scene.body import Body
 from ..scene.parameters import Settings
-from ..system.discretization import BodyDiscretization
 from ..system.weave_term import WeaveTerm as Yarns
 from ..yarns.woven_cloth import WovenCloth, YarnMaterial, build_woven_cloth
 from ..yarns.yarns import trace_yarns
 from .kind import BASE_YOUNG, BodyKind
 from .model import Model, Strands
 from .rope import RopeKind, Threads
-from .vertex_nodes import PinConstraints, vertex_model, weights_at_nodes
 
 # Damping methods of the papers that [SRD] defines for yarns.
 _SUPPORTED_DAMPINGS = ("STRAIN_RATE", "RAYLEIGH")
@@ -57,29 +55,19 @@ class WeaveKind(BodyKind):
     def build(body: Body) -> Model:
         threads = Threads.of(body)
         cloth = _woven_cloth(body, threads)
-        settings, rest, material = body.settings, body.surface.vertices[threads.vertices], cloth.material
-        pins = PinConstraints.of(body, threads.vertices, threads.duplicates, cloth.node_mass)
-        block = BodyDiscretization(
-            body.name, rest, cloth.node_mass, (cloth.ends,), (Yarns(cloth), *pins.spring_terms), pins.nodes,
-            pins.stiffness, pins.settle_scale, not settings.damp_swing, is_net=True,
-            ray_origin_weights=weights_at_nodes(body.centre_map, threads.vertices), part_shares=pins.part_shares,
-        )  # fmt: skip
+        nodes, material, pins = threads.nodes, cloth.material, threads.nodes.pins(cloth.node_mass)
+        block = nodes.block(cloth.node_mass, (cloth.ends,), (Yarns(cloth), *pins.spring_terms), pins)
         # A node represents its length of yarn times half of the pitch, since two yarns meet at a crossing.
         areas = np.zeros(len(body.surface.vertices))
-        areas[threads.vertices] = 0.5 * cloth.pitch * cloth.node_mass / material.linear_density
-        strands = Strands(threads.vertices[cloth.ends], areas, material.diameter)
-        surface_stiffness = material.stretch / block.size
-        return vertex_model(body, block, threads.vertices, threads.duplicates, surface_stiffness, strands)
+        areas[nodes.vertices] = 0.5 * cloth.pitch * cloth.node_mass / material.linear_density
+        strands = Strands(nodes.vertices[cloth.ends], areas, material.diameter)
+        return nodes.model(block, material.stretch / block.size, strands)
 
 
 def _woven_cloth(body: Body, threads: Threads) -> WovenCloth:
     """Return the yarns of a body. Raises WrongKindError if no two cross."""
-    settings = body.settings
-    rest = body.surface.vertices[threads.vertices]
-    node_of = np.full(len(body.surface.vertices), -1)
-    node_of[threads.vertices] = np.arange(len(threads.vertices))
-    node_of[threads.duplicates[:, 0]] = node_of[threads.duplicates[:, 1]]
-    triangles = node_of[body.surface.triangles].astype(np.int64)
+    settings, rest = body.settings, threads.nodes.rest
+    triangles = threads.nodes.numbers[body.surface.triangles].astype(np.int64)
     diameter = 1e-3 * settings.thickness
     section = 0.25 * np.pi * diameter**2
     material = YarnMaterial(

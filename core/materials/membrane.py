@@ -333,11 +333,8 @@ class Corotational(Membrane):
         r1, r2 = polar.rotation
         normal = np.cross(r1, r2, axis=0)
         slopes = np.ascontiguousarray(self._sorted_gradients.transpose(1, 2, 0))
-        trace_stiffness, shear_stiffness, rotation_term = (
-            lam * self.weights,
-            2.0 * mu * self.weights,
-            self.weights * (0.5 * rotation_stiffness - mu),
-        )
+        trace_stiffness, shear_stiffness = lam * self.weights, 2.0 * mu * self.weights
+        rotation_term = self.weights * (0.5 * rotation_stiffness - mu)
         a, b, c = self.weights * a, self.weights * b, self.weights * c
         blocks = np.empty((9, 3, len(k)))
         for place, (i, j) in enumerate(CORNER_PAIRS):
@@ -345,14 +342,10 @@ class Corotational(Membrane):
             first, mixed, other, second = g1 * h1, g1 * h2, g2 * h1, g2 * h2
             isotropic_term = shear_stiffness * (first + second)
             normal_term = a * first + b * (mixed + other) + c * second
-            m11, m12 = (
-                trace_stiffness * first + rotation_term * second + isotropic_term,
-                trace_stiffness * mixed - rotation_term * other,
-            )
-            m21, m22 = (
-                trace_stiffness * other - rotation_term * mixed,
-                trace_stiffness * second + rotation_term * first + isotropic_term,
-            )
+            m11 = trace_stiffness * first + rotation_term * second + isotropic_term
+            m12 = trace_stiffness * mixed - rotation_term * other
+            m21 = trace_stiffness * other - rotation_term * mixed
+            m22 = trace_stiffness * second + rotation_term * first + isotropic_term
             for column in range(3):
                 x, y, z = r1[column], r2[column], normal_term * normal[column]
                 p, q = m11 * x + m12 * y, m21 * x + m22 * y

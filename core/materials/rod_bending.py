@@ -84,20 +84,23 @@ class RodBending(KernelEnergy[CompiledRods]):
 
     def _value_gradient(self, positions: Array) -> tuple[float, Array]:
         corners = positions[self.elements]
-        squares = _edge_angles(corners) ** 2
-        smoothed_difference = np.sqrt(squares + self.smoothing) - np.sqrt(self.rest_angles**2 + self.smoothing)
+        angles = _edge_angles(corners)
+        smoothed_difference = self._smoothed(angles) - self._smoothed(self.rest_angles)
         # A straight rest shape needs no smoothing.
-        value = np.where(self.rest_angles > 0.0, smoothed_difference**2, squares)
-        return float(self.weights @ value), assemble_vector(
-            self._element_gradients(corners)[:, 0], self.elements, len(positions)
-        )
+        value = np.where(self.rest_angles > 0.0, smoothed_difference**2, angles**2)
+        forces = self._element_gradients(corners)
+        return float(self.weights @ value), assemble_vector(forces, self.elements, len(positions))
 
     @property
     def smoothing(self) -> Array:
         return np.asarray((_SMOOTHING_RATIO * self.rest_angles) ** 2)
 
+    def _smoothed(self, angles: Array) -> Array:
+        """Return angles (m,) that are smoothed at zero, by rods that are bent at rest."""
+        return np.asarray(np.sqrt(angles**2 + self.smoothing))
+
     def _element_gradients(self, corners: Array) -> Array:
-        """Return the gradients (m, 1, 9) of the element energies in N."""
+        """Return the gradients (m, 9) of the element energies in N."""
         a, b = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 1]
         c, d = _cross(a, b), (a * b).sum(axis=1)
         sine = np.linalg.norm(c, axis=1)
@@ -106,17 +109,12 @@ class RodBending(KernelEnergy[CompiledRods]):
         ratio = np.where(
             sine > _SMALL_SINE * np.abs(d), angle / np.maximum(sine, _MIN_DIVISOR), 1.0 / np.maximum(d, _MIN_DIVISOR)
         )
-        smoothed_angle, smoothed_rest_angle = (
-            np.sqrt(angle**2 + self.smoothing),
-            np.sqrt(self.rest_angles**2 + self.smoothing),
-        )
-        bend_factor = np.where(
-            self.rest_angles > 0.0, 1.0 - smoothed_rest_angle / np.maximum(smoothed_angle, _MIN_DIVISOR), 1.0
-        )
+        relative = self._smoothed(self.rest_angles) / np.maximum(self._smoothed(angle), _MIN_DIVISOR)
+        bend_factor = np.where(self.rest_angles > 0.0, 1.0 - relative, 1.0)
         amount = (2.0 * self.weights * bend_factor * ratio)[:, None]
         by_a = -amount * _cross(c, a) / np.maximum((a * a).sum(axis=1), _MIN_DIVISOR)[:, None]
         by_b = amount * _cross(c, b) / np.maximum((b * b).sum(axis=1), _MIN_DIVISOR)[:, None]
-        return np.asarray(np.concatenate([-by_a, by_a - by_b, by_b], axis=1)[:, None])
+        return np.concatenate([-by_a, by_a - by_b, by_b], axis=1)
 
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
         """Return the Hessian; if projected, each element block is positive."""
@@ -158,8 +156,7 @@ class RodBending(KernelEnergy[CompiledRods]):
         ratio = np.where(is_straight, 1.0 + angle**2 / 6.0, angle / sine)
         ratio_slope = np.where(is_straight, 1.0 / 3.0 + 2.0 * angle**2 / 15.0, (sine - angle * cosine) / sine**3)
         is_bent = self.rest_angles > 0.0
-        rest = np.sqrt(self.rest_angles**2 + self.smoothing)
-        smoothed = np.where(is_bent, np.sqrt(angle**2 + self.smoothing), 1.0)
+        rest, smoothed = self._smoothed(self.rest_angles), np.where(is_bent, self._smoothed(angle), 1.0)
         factor = np.where(is_bent, 1.0 - rest / smoothed, 1.0)
         factor_slope = np.where(is_bent, rest * ratio / smoothed**3, 0.0)
         return -2.0 * factor * ratio, 2.0 * (factor_slope * ratio + factor * ratio_slope)
@@ -172,9 +169,8 @@ class RodBending(KernelEnergy[CompiledRods]):
             B = strain.gradient(corners[mask])
             # Strains are angles per length.
             weights = 2.0 * self.stiffness[mask] * self.lengths[mask]
-            total = total + assemble_matrix(
-                weights[:, None, None] * (B.transpose(0, 2, 1) @ B), strain.elements, len(positions)
-            )
+            blocks = weights[:, None, None] * (B.transpose(0, 2, 1) @ B)
+            total = total + assemble_matrix(blocks, strain.elements, len(positions))
         return total.tocsr()
 
 

@@ -68,8 +68,8 @@ class ShellBending(KernelEnergy[CompiledShell]):
     """Bending energy of a sheet, see the module docstring.
 
     triangles: (m, 3), consistently oriented in flat pieces.  hinges: of the triangles.  stiffness: K_b, (h, h) N m.
-    pinned: (m,) mask of pinned triangles, which do not bend.  coordinate_hessian: constant Hessian (n, n) N/m of each
-    coordinate of a flat sheet, else None.
+    pinned: (m,) mask of pinned triangles, which do not bend.
+    coordinate_hessian: constant Hessian (n, n) N/m of each coordinate of a flat sheet, else None.
     """
 
     def __init__(
@@ -140,9 +140,8 @@ class ShellBending(KernelEnergy[CompiledShell]):
             near = positions - positions.mean(axis=0)
             pull = self.coordinate_hessian @ near
             return 0.5 * float(np.vdot(pull, near)), np.asarray(pull)
-        corners = positions[self.hinges.nodes]
-        value, moment = self._energy_and_moments(self._excess_angles_at(corners))
-        forces = moment[:, None] * self._dihedral.gradient(corners)[:, 0]
+        value, moment = self._energy_and_moments(self.excess_angles(positions))
+        forces = moment[:, None] * self._dihedral.gradient(positions[self.hinges.nodes])[:, 0]
         return value, assemble_vector(forces, self.hinges.nodes, len(positions))
 
     def _energy_and_moments(self, excess: Array) -> tuple[float, Array]:
@@ -152,24 +151,33 @@ class ShellBending(KernelEnergy[CompiledShell]):
             return 0.5 * float(moment @ excess), np.asarray(moment)
         diagonal, (coupled, slope, _) = self.stiffness.diagonal(), _fade_angles(excess)
         coupling_moment = self.stiffness @ coupled - diagonal * coupled
-        return 0.5 * float(coupled @ coupling_moment + diagonal @ excess**2), np.asarray(
-            slope * coupling_moment + diagonal * excess
-        )
-
-    def excess_angles(self, positions: Array) -> Array:
-        """Return the excess angles (h,), relative to the rest angles, in rad at positions (n, 3) m."""
-        return self._excess_angles_at(positions[self.hinges.nodes])
+        value = 0.5 * float(coupled @ coupling_moment + diagonal @ excess**2)
+        return value, np.asarray(slope * coupling_moment + diagonal * excess)
 
     def curvature_operator(self, rest: Array) -> csr_matrix:
         """Return the operator (3m, h) in 1/m from hinge angles to Lambda, three components per triangle.
 
         The squares of the components sum to |Lambda|^2.  rest: (n, 3) m.
         """
-        return _curvature_operator(rest, self.triangles, self.hinges, self.pinned)
+        triangles = self.triangles
+        face, hinge, across, weight, size = _hinge_sides(rest, triangles, self.hinges, self.pinned)
+        first = rest[triangles[:, 1]] - rest[triangles[:, 0]]
+        first /= np.linalg.norm(first, axis=1)[:, None]
+        x = (across * first[face]).sum(axis=1)
+        # The sign of the second axis does not affect the squares, but must be the same for all hinges of a triangle.
+        normal = np.cross(first, rest[triangles[:, 2]] - rest[triangles[:, 0]])
+        second = np.cross(normal / np.linalg.norm(normal, axis=1)[:, None], first)
+        y = (across * second[face]).sum(axis=1)
+        amount = weight / size[face]
+        values = np.stack([amount * x * x, amount * y * y, amount * np.sqrt(2.0) * x * y], axis=1)
+        rows = 3 * face[:, None] + np.arange(3)
+        columns = np.broadcast_to(hinge[:, None], rows.shape)
+        shape = (3 * len(triangles), len(self.hinges.nodes))
+        return csr_matrix((values.ravel(), (rows.ravel(), columns.ravel())), shape=shape)
 
-    def _excess_angles_at(self, corners: Array) -> Array:
-        """Return the excess angles (h,) in rad, wrapped to -pi to pi."""
-        excess = self._dihedral.values(corners)[:, 0] - self._rest_angles
+    def excess_angles(self, positions: Array) -> Array:
+        """Return the excess angles (h,), relative to the rest angles, in rad at positions (n, 3) m, -pi to pi."""
+        excess = self._dihedral.values(positions[self.hinges.nodes])[:, 0] - self._rest_angles
         return np.asarray((excess + np.pi) % (2.0 * np.pi) - np.pi)
 
     def angle_jacobian(self, positions: Array) -> csr_matrix:
@@ -189,15 +197,13 @@ class ShellBending(KernelEnergy[CompiledShell]):
         """Return the Hessian; if projected, a curved sheet uses the Gauss-Newton approximation."""
         if self.coordinate_hessian is not None:
             return kron(self.coordinate_hessian, np.eye(3), format="csr")
-        corners = positions[self.hinges.nodes]
-        excess = self._excess_angles_at(corners)
+        excess = self.excess_angles(positions)
         J = self.angle_jacobian(positions)
         found = J.T @ self._moment_derivatives(excess, project) @ J
         if not project:
             moment = self._energy_and_moments(excess)[1]
-            found = found + assemble_matrix(
-                self._dihedral.contracted_hessian(corners, moment[:, None]), self.hinges.nodes, len(positions)
-            )
+            blocks = self._dihedral.contracted_hessian(positions[self.hinges.nodes], moment[:, None])
+            found = found + assemble_matrix(blocks, self.hinges.nodes, len(positions))
         return found.tocsr()
 
     def _moment_derivatives(self, excess: Array, project: bool) -> csr_matrix:
@@ -274,23 +280,6 @@ def _hinge_sides(
     # Factor 2 next to a pinned triangle: the free one takes the whole angle instead of half.
     part = np.where(pinned[face], 0.0, np.where(pinned[faces[:, ::-1].ravel()], 2.0, 1.0))
     return face, hinge, across, part * hinges.signs.ravel() * length[hinge], size
-
-
-def _curvature_operator(rest: Array, triangles: Index, hinges: Hinges, pinned: Mask) -> csr_matrix:
-    """Return the operator of ShellBending.curvature_operator."""
-    face, hinge, across, weight, size = _hinge_sides(rest, triangles, hinges, pinned)
-    first = rest[triangles[:, 1]] - rest[triangles[:, 0]]
-    first /= np.linalg.norm(first, axis=1)[:, None]
-    x = (across * first[face]).sum(axis=1)
-    # The sign of the second axis does not affect the squares, but must be the same for all hinges of a triangle.
-    normal = np.cross(first, rest[triangles[:, 2]] - rest[triangles[:, 0]])
-    second = np.cross(normal / np.linalg.norm(normal, axis=1)[:, None], first)
-    y = (across * second[face]).sum(axis=1)
-    amount = weight / size[face]
-    values = np.stack([amount * x * x, amount * y * y, amount * np.sqrt(2.0) * x * y], axis=1)
-    rows = 3 * face[:, None] + np.arange(3)
-    columns = np.broadcast_to(hinge[:, None], rows.shape)
-    return csr_matrix((values.ravel(), (rows.ravel(), columns.ravel())), shape=(3 * len(triangles), len(hinges.nodes)))
 
 
 def _flat_hinge_operator(corners: Array, hinges: Index, count: int) -> csr_matrix:

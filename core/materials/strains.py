@@ -113,11 +113,8 @@ class GreenStrain(Strain):
         return _symmetric_gradient(self.deformation_gradients(corners), self._shape_gradients)
 
     def contracted_hessian(self, corners: Array, stress: Array) -> Array:
-        corner_products = (
-            self._shape_gradients
-            @ tensors_from_components(stress, self.dimension)
-            @ self._shape_gradients.transpose(0, 2, 1)
-        )
+        G = self._shape_gradients
+        corner_products = G @ tensors_from_components(stress, self.dimension) @ G.transpose(0, 2, 1)
         m, k, _ = corner_products.shape
         return np.asarray(np.einsum("mkl,ij->mkilj", corner_products, np.eye(3)).reshape(m, 3 * k, 3 * k))
 
@@ -183,6 +180,4 @@ class SpringStrain(RelativeStrain):
         unit, length = self._directions_and_lengths(corners)
         transverse = (np.eye(3) - unit[:, :, None] * unit[:, None, :]) / np.maximum(length, 1e-30)[:, None, None]
         block = transverse * (stress[:, 0] / self.lengths)[:, None, None]
-        return np.concatenate(
-            [np.concatenate([block, -block], axis=2), np.concatenate([-block, block], axis=2)], axis=1
-        )
+        return np.asarray(np.block([[block, -block], [-block, block]]))

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import bsr_matrix, csr_matrix
 
 from ..base.arrays import Array, Index
+from .assembly import assemble_vector
 from .strains import GreenStrain
 
 # Start, end and opposite corner of each side of a triangle.
@@ -31,9 +32,7 @@ def plane_shape_gradients(rest: Array, triangles: Index) -> tuple[Array, Array]:
 def area_weighted_normals(points: Array, triangles: Index) -> Array:
     """Return area-weighted normals (n, 3) at points (n, 3), twice the sum of area times normal of their triangles."""
     a, b, c = (points[triangles[:, k]] for k in range(3))
-    normals = np.cross(b - a, c - a)
-    nodes = triangles.T.ravel()
-    return np.stack([np.bincount(nodes, np.tile(normals[:, k], 3), minlength=len(points)) for k in range(3)], axis=1)
+    return assemble_vector(np.tile(np.cross(b - a, c - a), (3, 1)), triangles.T, len(points))
 
 
 class SurfaceGreenStrain(GreenStrain):

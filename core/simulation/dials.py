@@ -9,8 +9,8 @@ from functools import lru_cache
 
 from ..base.arrays import Array
 from ..base.memo import Memo
+from ..bodies.pins import MIN_SETTLE_SCALE
 from ..bodies.registry import kind_by_name
-from ..bodies.solid import MIN_SETTLE_SCALE
 from ..literature.damping.frame_rate import retained_fraction
 from ..objective.reference_motion import RegionSlice, region_slices
 from ..scene.parameters import BounceBy, DampingBy, ReferenceChoice, Settings

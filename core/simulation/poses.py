@@ -14,7 +14,7 @@ from ..scene.parameters import ReferenceChoice
 from ..scene.sample import SceneSample
 from ..scene.scene import Scene
 from ..system.history import History
-from ..system.inputs import BlockInputs, Inputs, NoReferenceMotion, ReferenceMotion
+from ..system.inputs import BlockInputs, Inputs, ReferenceMotion
 from ..system.state import State
 from .assembly import Assembly, Island
 from .body_forces import BodyLoad
@@ -90,7 +90,7 @@ class PoseEvaluator:
             if block < len(island.bodies):
                 body = island.bodies[block]
                 if self._references[body] == ReferenceChoice.NONE:
-                    reference = NoReferenceMotion()
+                    reference = ReferenceMotion()
                 elif a.mesh is not None and b.mesh is not None:
                     (rotations, positions), (next_rotations, next_positions) = a.mesh, b.mesh
                     offsets = self._assembly.models[body].nodes.offsets

@@ -77,13 +77,14 @@ class BodyDiscretization:
         project: for the preconditioner, see ForceTerm.preconditioner_energy.  node_weights: (n,) factors at the nodes;
             1 if None.
         """
-        material = [term for term in self.terms if term.scaling is StiffnessScaling.SCALED]
-        elastic = [
-            term.preconditioner_energy(self.rest) if project else term.rest_energy(self.rest) for term in material
-        ]
-        if node_weights is not None:
-            elastic = [energy.with_nodal_scale(node_weights) for energy in elastic if energy is not None]
-        return summed_hessian(elastic, self.rest, project)
+        total = csr_matrix((self.rest.size, self.rest.size))
+        for term in self.terms:
+            if term.scaling is StiffnessScaling.SCALED:
+                energy = term.preconditioner_energy(self.rest) if project else term.rest_energy(self.rest)
+                if energy is not None:
+                    weighted = energy if node_weights is None else energy.with_nodal_scale(node_weights)
+                    total = total + weighted.hessian(self.rest, project)
+        return total.tocsr()
 
     def elastic_energy(self, positions: Array) -> float:
         """Return the elastic energy independent of inputs, J, for a stiffness factor of 1 and without soft pins."""
@@ -112,12 +113,3 @@ class BodyDiscretization:
             for term in self.terms
             if isinstance(term, Potential) and term.scaling is StiffnessScaling.SCALED
         )
-
-
-def summed_hessian(energies: list[Energy | None], positions: Array, project: bool) -> csr_matrix:
-    """Return the Hessian of the sum of energies, (3n, 3n) N/m."""
-    total = csr_matrix((positions.size, positions.size))
-    for energy in energies:
-        if energy is not None:
-            total = total + energy.hessian(positions, project)
-    return total.tocsr()

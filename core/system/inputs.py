@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,45 +11,35 @@ from ..base.arrays import Array, Index
 from ..contact.collision_state import ContactInputs
 
 
-class ReferenceMotion(Protocol):
-    """Prescribed motion of a block's undeformed shape during a step, instead of the rigid motion of its pins."""
+class ReferenceMotion:
+    """Prescribed motion of a block's undeformed shape during a step, instead of the rigid motion of its pins.
+
+    The base class is a reference at rest: all motion is deformation.
+    """
 
     def undeformed_positions(self, nodes: Index) -> Array | None:
         """Return the undeformed positions of nodes at the start of the step, (k, 3) m; None for the current ones."""
-
-    def end_positions(self, nodes: Index, positions: Array) -> Array:
-        """Return the end positions (k, 3) m of nodes (k,) that follow the reference motion from positions (k, 3)."""
-
-    def rotations(self, nodes: Index) -> Array:
-        """Return the rotation around each node in the step, (k, 3, 3)."""
-
-    @property
-    def is_still(self) -> bool:
-        """Return whether the reference motion is zero in the step."""
-
-    def subinterval(self, index: int, count: int) -> ReferenceMotion:
-        """Return the motion in one of several equal parts of the step."""
-
-
-@dataclass(frozen=True)
-class NoReferenceMotion:
-    """Reference at rest: all motion is deformation."""
-
-    def undeformed_positions(self, nodes: Index) -> Array | None:
         return None
 
     def end_positions(self, nodes: Index, positions: Array) -> Array:
+        """Return the end positions (k, 3) m of nodes (k,) that follow the reference motion from positions (k, 3)."""
         return positions
 
     def rotations(self, nodes: Index) -> Array:
+        """Return the rotation around each node in the step, (k, 3, 3)."""
         return np.tile(np.eye(3), (len(nodes), 1, 1))
 
     @property
     def is_still(self) -> bool:
+        """Return whether the reference motion is zero in the step."""
         return True
 
-    def subinterval(self, index: int, count: int) -> NoReferenceMotion:
+    def subinterval(self, index: int, count: int) -> ReferenceMotion:
+        """Return the motion in one of several equal parts of the step."""
         return self
+
+
+Value = TypeVar("Value", float, Array)
 
 
 @dataclass(frozen=True)
@@ -100,11 +90,8 @@ class BlockInputs:
         """Return the inputs of one of several equal parts of the step, interpolated linearly."""
         if count == 1:
             return self
-        displacement = self.end - self.start
-        is_last = index + 1 == count
         return BlockInputs(
-            self.start + displacement * (index / count),
-            self.end if is_last else self.start + displacement * ((index + 1) / count),
+            *_part_of((self.start, self.end), index, count),
             self.reference.subinterval(index, count) if self.reference else None,
             self.acceleration,
             None if self.contact is None else self.contact.subinterval(index, count),
@@ -114,7 +101,7 @@ class BlockInputs:
         )
 
 
-def _part_of(ends: tuple[float, float], index: int, count: int) -> tuple[float, float]:
+def _part_of(ends: tuple[Value, Value], index: int, count: int) -> tuple[Value, Value]:
     """Return the ends of one of several equal parts of a linear change."""
     first, last = ends
     is_last = index + 1 == count

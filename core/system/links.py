@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, kron
 
 from ..base.arrays import Array, Index, Mask
 from ..materials.assembly import assemble_matrix
@@ -98,16 +98,8 @@ class Links:
         axial = unit[:, :, None] * unit[:, None, :]
         blocks = k[:, None, None] * (axial + transverse[:, None, None] * (np.eye(3) - axial))
         inner = assemble_matrix(blocks, np.arange(len(k))[:, None], len(k))
-        expanded = _expand_to_coordinates(self.difference)
+        expanded = kron(self.difference, np.eye(3), format="csr")
         return (expanded.T @ inner @ expanded).tocsr()
-
-
-def _expand_to_coordinates(matrix: csr_matrix) -> csr_matrix:
-    """Expand a matrix (l, n) to three coordinates, (3l, 3n)."""
-    wide = matrix.tocoo()
-    rows = (3 * wide.row[:, None] + np.arange(3)).ravel()
-    columns = (3 * wide.col[:, None] + np.arange(3)).ravel()
-    return csr_matrix((wide.data.repeat(3), (rows, columns)), shape=(3 * matrix.shape[0], 3 * matrix.shape[1]))
 
 
 def rigid_stiffness(diagonals: Array) -> Array:

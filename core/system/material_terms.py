@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..base.arrays import Array, Mask
+from ..base.memo import Memo
 from ..materials import ElasticDensity, Energy, TetElasticity
 from ..materials.fibres import FibreEnergy, contraction_coefficients
 from ..materials.plastic_flow import PlasticFlow, TensorFlow
@@ -84,12 +85,13 @@ class FibreTerm(Potential):
     is_inside: (m,) whether a tetrahedron lies mostly inside the user's surface.
     """
 
+    energy: FibreEnergy
     law: ElasticDensity = field(kw_only=True)
     young: float = field(kw_only=True)
     modulus: float = field(kw_only=True)
     strengths: Array = field(kw_only=True)
     is_inside: Mask = field(kw_only=True)
-    _cache: dict[float, Energy] = field(init=False, default_factory=dict, compare=False, repr=False)
+    _cache: Memo[Energy] = field(init=False, default_factory=lambda: Memo(_CACHE_SIZE), compare=False, repr=False)
 
     def energy_for(self, inputs: BlockInputs, history: BlockHistory) -> Energy:
         return self.energy_at_contraction(inputs.contraction[1])
@@ -98,14 +100,12 @@ class FibreTerm(Potential):
         """Return the energy for a target contraction, as a fraction of the length."""
         if contraction == 0.0:
             return self.energy
-        if contraction not in self._cache:
-            assert isinstance(self.energy, FibreEnergy)
-            while len(self._cache) >= _CACHE_SIZE:
-                self._cache.pop(next(iter(self._cache)))
-            self._cache[contraction] = self.energy.with_contraction(
-                *contraction_coefficients(self.law, contraction, self.modulus, self.young)
-            )
-        return self._cache[contraction]
+
+        def contracted() -> Energy:
+            coefficients = contraction_coefficients(self.law, contraction, self.modulus, self.young)
+            return self.energy.with_contraction(*coefficients)
+
+        return self._cache.get(contraction, contracted)
 
 
 def has_active_fibres(blocks: Iterable[BodyDiscretization], inputs: Inputs) -> bool:

@@ -9,11 +9,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index, Mask
+from ..base.memo import Memo
 from ..materials import Energy, SoftPins
 from ..materials.assembly import assemble_matrix
-from ..materials.springs import spring_energy
-from ..materials.strain_energy import StrainEnergy
-from ..materials.strains import SpringStrain
+from ..materials.springs import SpringEnergy, spring_energy
 from .history import BlockHistory
 from .inputs import BlockInputs
 from .term import ForceTerm, Potential, StiffnessScaling
@@ -48,6 +47,10 @@ def axial_damping_matrix(ends: Index, damping: Array, positions: Array) -> csr_m
     return assemble_matrix(damping[:, None, None] * axes[:, :, None] * axes[:, None, :], ends, len(positions))
 
 
+# Cached energies, by the muscles that are on.
+_CACHE_SIZE = 64
+
+
 @dataclass(frozen=True)
 class SwitchedSprings(Potential):
     """Springs of muscles; `energy` is theirs while all are off.
@@ -57,17 +60,16 @@ class SwitchedSprings(Potential):
     damping_times: (m, 2) s, damping over stiffness while off and while on.
     """
 
+    energy: SpringEnergy
     muscle_indices: Index = field(kw_only=True)
     length_ratios: Array = field(kw_only=True)
     stiffness_ratios: Array = field(kw_only=True)
     damping_times: Array = field(kw_only=True)
-    _cache: dict[bytes, Energy] = field(init=False, default_factory=dict, compare=False, repr=False)
+    _cache: Memo[Energy] = field(init=False, default_factory=lambda: Memo(_CACHE_SIZE), compare=False, repr=False)
 
     @property
     def _springs_off(self) -> tuple[Index, Array, Array]:
         """Ends (e, 2), rest lengths (e,) m and stiffness (e,) N/m of the springs while off."""
-        assert isinstance(self.energy, StrainEnergy)
-        assert isinstance(self.energy.strain, SpringStrain)
         strain = self.energy.strain
         return strain.elements, strain.lengths, self.energy.weights / strain.lengths**2
 
@@ -82,13 +84,8 @@ class SwitchedSprings(Potential):
         """Return the energy while the muscles in a mask (m,) are on."""
         if not active.any():
             return self.energy
-        if active.tobytes() not in self._cache:
-            if len(self._cache) >= 64:
-                self._cache.clear()
-            self._cache[active.tobytes()] = self._springs(
-                np.where(active, self.length_ratios, 1.0), np.where(active, self.stiffness_ratios, 1.0)
-            )
-        return self._cache[active.tobytes()]
+        ratios = (np.where(active, one, 1.0) for one in (self.length_ratios, self.stiffness_ratios))
+        return self._cache.get(active.tobytes(), lambda: self._springs(*ratios))
 
     def preconditioner_energy(self, rest: Array) -> Energy | None:
         # The preconditioner stays valid whichever muscles are on.
@@ -98,20 +95,13 @@ class SwitchedSprings(Potential):
         """Return the energy of the springs. length_ratios, stiffness_ratios: (m,) relative to those while off."""
         ends, rest, stiffness = self._springs_off
         rest_lengths = rest * length_ratios[self.muscle_indices]
-        return spring_energy(
-            ends, rest_lengths, np.asarray(stiffness * stiffness_ratios[self.muscle_indices] * rest_lengths)
-        )
+        ratios = stiffness_ratios[self.muscle_indices]
+        return spring_energy(ends, rest_lengths, np.asarray(stiffness * ratios * rest_lengths))
 
     def damping_matrix(self, history: BlockHistory, positions: Array) -> csr_matrix | None:
         """Return the damping matrix c n n^T of each damper along its spring; rotation is not damped."""
         ends, _, stiffness = self._springs_off
         active = self.active_muscles(history)
-        damping = (
-            stiffness
-            * np.where(active, self.stiffness_ratios * self.damping_times[:, 1], self.damping_times[:, 0])[
-                self.muscle_indices
-            ]
-        )
-        if not damping.any():
-            return None
-        return axial_damping_matrix(ends, damping, positions)
+        times = np.where(active, self.stiffness_ratios * self.damping_times[:, 1], self.damping_times[:, 0])
+        damping = stiffness * times[self.muscle_indices]
+        return axial_damping_matrix(ends, damping, positions) if damping.any() else None

@@ -200,7 +200,7 @@ class System:
             type(term).damping_matrix is not ForceTerm.damping_matrix for block in self.blocks for term in block.terms
         ):
             return None
-        parts, found = [csr_matrix((3 * len(block.rest),) * 2) for block in self.blocks], False
+        parts, found = self._empty_matrices(), False
         for place, (block, part) in enumerate(zip(self.blocks, self.slices, strict=True)):
             block_history = history.block(block.name)
             for term in block.terms:
@@ -210,6 +210,10 @@ class System:
                     scale = float(factors[place]) if scaling is StiffnessScaling.SCALED else 1.0
                     parts[place], found = parts[place] + scale * damping, True
         return block_diag(parts, format="csr") if found else None
+
+    def _empty_matrices(self) -> list[csr_matrix]:
+        """Return a zero matrix (3k, 3k) for each block of k nodes."""
+        return [csr_matrix((3 * len(block.rest),) * 2) for block in self.blocks]
 
     def updated_history(self, history: History, positions: Array) -> History:
         """Return the history after a step that ends at positions (n, 3)."""
@@ -270,7 +274,7 @@ class System:
             f * block.stiffness_at_rest(project, None if node_weights is None else node_weights[nodes])
             for f, block, nodes in zip(scale, self.blocks, self.slices, strict=True)
         ]
-        return own[0] if len(own) == 1 else block_diag(own, format="csr")
+        return _block_diagonal(own)
 
     def stiffness_at_rest(self, factors: Array, project: bool, node_weights: Array | None = None) -> csr_matrix:
         """Return the Hessian at rest with links, (3n, 3n) N/m. factors, node_weights: see blocks_stiffness_at_rest."""
@@ -289,57 +293,36 @@ class System:
         rigid_count = rigid_mode_basis(
             self.rest[region.free], self.rest[region.constrained_nodes], self.mass[region.free]
         ).shape[2]
-        return max(
-            smallest_eigenvalue(
-                stiffness, self.mass, region.free, rigid_count, not region.has_elastic_stiffness, self.rest
-            ),
-            0.0,
-        )
+        is_net = not region.has_elastic_stiffness
+        return max(smallest_eigenvalue(stiffness, self.mass, region.free, rigid_count, is_net, self.rest), 0.0)
 
     def effective_eigenvalue(self, region: Region, factors: Array) -> float:
         """Return lambda_1 of a region with the contribution of the weight, 1/s^2."""
         return region.effective_eigenvalue(self.eigenvalue(region, factors))
 
-    def elastic_force(self, state: State, factors: Array) -> Array:
-        """Return the gradient of the energies that the stiffness factors scale, in a state, (n, 3) N.
-
-        factors: (b,) stiffness factor of each block.
-        """
-        force = np.zeros_like(state.positions)
-        for place, scaling, energy in self.active_energies(state, self.stationary_inputs(state.positions)):
-            if scaling is StiffnessScaling.SCALED:
-                part = self.slices[place]
-                force[part] += factors[place] * energy.value_gradient(state.positions[part])[1]
-        return force
-
     def tangent(self, state: State, factors: Array, project: bool = False) -> csr_matrix:
         """Return the tangent stiffness (3n, 3n) N/m in a state: the Hessian of all energies, with the pins in place."""
         inputs = self.stationary_inputs(state.positions)
-        parts = []
-        energies = list(self.active_energies(state, inputs))
-        for place, (block, part) in enumerate(zip(self.blocks, self.slices, strict=True)):
-            block_hessian = csr_matrix((3 * len(block.rest), 3 * len(block.rest)))
-            for energy_block, scaling, energy in energies:
-                if energy_block == place:
-                    scale = factors[place] if scaling is StiffnessScaling.SCALED else 1.0
-                    block_hessian = block_hessian + scale * energy.hessian(state.positions[part], project)
-            parts.append(block_hessian)
-        total = parts[0] if len(parts) == 1 else block_diag(parts, format="csr")
+        parts = self._empty_matrices()
+        for place, scaling, energy in self.active_energies(state, inputs):
+            scale = factors[place] if scaling is StiffnessScaling.SCALED else 1.0
+            parts[place] = parts[place] + scale * energy.hessian(state.positions[self.slices[place]], project)
+        total = _block_diagonal(parts)
         if self.links is not None:
             total = total + self.links.hessian(state.positions, factors, project)
         return total.tocsr()
+
+
+def _block_diagonal(parts: list[csr_matrix]) -> csr_matrix:
+    return parts[0] if len(parts) == 1 else block_diag(parts, format="csr")
 
 
 def _drag_matrix(blocks: tuple[BodyDiscretization, ...], inputs: Inputs) -> csr_matrix | None:
     """Return the drag of the inputs, (3n, 3n) N s/m; None if there is none."""
     if all(one.drag is None for one in inputs):
         return None
-    drag = np.concatenate(
-        [
-            np.zeros((len(block.rest), 3, 3)) if one.drag is None else one.drag
-            for block, one in zip(blocks, inputs, strict=True)
-        ]
-    )
+    pairs = zip(blocks, inputs, strict=True)
+    drag = np.concatenate([np.zeros((len(b.rest), 3, 3)) if one.drag is None else one.drag for b, one in pairs])
     count = len(drag)
     return bsr_matrix((drag, np.arange(count), np.arange(count + 1)), shape=(3 * count,) * 2).tocsr()
 
@@ -356,12 +339,8 @@ def build_system(
 ) -> System:
     """Return a system of one block, see assemble_system."""
     terms = (*(Potential(energy) for energy in energies), *pin_springs(pinned, pin_stiffness))
-    return assemble_system(
-        (BodyDiscretization("Body", rest, mass, (elements,), terms, pinned, pin_stiffness),),
-        gravity,
-        None,
-        has_eigenvalues,
-    )
+    block = BodyDiscretization("Body", rest, mass, (elements,), terms, pinned, pin_stiffness)
+    return assemble_system((block,), gravity, None, has_eigenvalues)
 
 
 def assemble_system(

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array
+from ..base.memo import Memo
 from ..materials import Energy
 from ..yarns.energy import YarnElasticity
 from ..yarns.woven_cloth import WovenCloth
@@ -53,24 +54,21 @@ class WeaveTerm(ForceTerm):
     """
 
     cloth: WovenCloth
-    elastic: YarnElasticity = field(init=False, compare=False, repr=False)
-    _cached_elastic: list[tuple[float, YarnElasticity]] = field(default_factory=list, compare=False, repr=False)
+    # The energies for a factor of 1 and for the last other one.
+    _cached_elastic: Memo[YarnElasticity] = field(
+        init=False, default_factory=lambda: Memo(2), compare=False, repr=False
+    )
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "elastic", YarnElasticity(self.cloth))
-
-    def scaled_elastic(self, factor: float) -> YarnElasticity:
-        """Return the elastic energy with a factor on its stiffness. The last one is cached."""
-        if not self._cached_elastic or self._cached_elastic[0][0] != factor:
-            self._cached_elastic[:] = [(factor, YarnElasticity(self.cloth, factor))]
-        return self._cached_elastic[0][1]
+    def scaled_elastic(self, factor: float = 1.0) -> YarnElasticity:
+        """Return the elastic energy with a factor on its stiffness."""
+        return self._cached_elastic.get(factor, lambda: YarnElasticity(self.cloth, factor))
 
     def energy_for(self, inputs: BlockInputs, history: BlockHistory) -> Energy:
         u = self.cloth.rest_arc_lengths if history.yarns is None else history.yarns.positions
-        return FrozenSliding(self.elastic, u)
+        return FrozenSliding(self.scaled_elastic(), u)
 
     def rest_energy(self, rest: Array) -> Energy | None:
-        return FrozenSliding(self.elastic, self.cloth.rest_arc_lengths)
+        return FrozenSliding(self.scaled_elastic(), self.cloth.rest_arc_lengths)
 
 
 def find_weave_term(terms: tuple[ForceTerm, ...]) -> WeaveTerm | None:

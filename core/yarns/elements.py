@@ -20,12 +20,7 @@ STRETCH_MAP = np.zeros((4, 8))
 STRETCH_MAP[:3, :3], STRETCH_MAP[:3, 3:6], STRETCH_MAP[3, 6:] = -np.eye(3), np.eye(3), (-1.0, 1.0)
 # Maps (x-, x, x+, u-, u+) to (x - x-, x+ - x, u+ - u-).
 BEND_MAP = np.zeros((7, 11))
-BEND_MAP[:3, :3], BEND_MAP[:3, 3:6], BEND_MAP[3:6, 3:6], BEND_MAP[3:6, 6:9] = (
-    -np.eye(3),
-    np.eye(3),
-    -np.eye(3),
-    np.eye(3),
-)
+BEND_MAP[:3, :3], BEND_MAP[:3, 3:6], BEND_MAP[3:6, 3:6], BEND_MAP[3:6, 6:9] = 2 * (-np.eye(3), np.eye(3))
 BEND_MAP[6, 9:] = (-1.0, 1.0)
 # Maps (w-, w+, f-, f+) to (w+ - w-, f+ - f-).
 SHEAR_MAP = np.kron(np.array([[-1.0, 1.0, 0.0, 0.0], [0.0, 0.0, -1.0, 1.0]]), np.eye(3))

@@ -26,6 +26,12 @@ class YarnHessians:
     bend: Array
     shear: Array
 
+    @staticmethod
+    def of_vectors(stretch: Array, bend: Array, shear: Array) -> YarnHessians:
+        """Return the Hessians by unknowns from those by edge vectors, (s, 4, 4), (m, 7, 7) and (c, 6, 6)."""
+        pairs = ((STRETCH_MAP, stretch), (BEND_MAP, bend), (SHEAR_MAP, shear))
+        return YarnHessians(*(to_vectors.T @ hessians @ to_vectors for to_vectors, hessians in pairs))
+
 
 class YarnElasticity:
     """Stretch, bending, shear and jamming energy of a woven cloth, with a factor on the stiffness of its material."""
@@ -83,9 +89,7 @@ class YarnElasticity:
         along[:, 3, 3] += elements.jam_energy(D, cloth.jam_lengths, cloth.min_lengths, self._jam_stiffness)[2]
         bend = elements.bending_hessian(*self._bend_vectors(ways, D), self._bend_stiffness, cloth.angles)
         shear = elements.shear_hessian(*self._crossing_vectors(x), self._shear_stiffness)
-        return YarnHessians(
-            STRETCH_MAP.T @ along @ STRETCH_MAP, BEND_MAP.T @ bend @ BEND_MAP, SHEAR_MAP.T @ shear @ SHEAR_MAP
-        )
+        return YarnHessians.of_vectors(along, bend, shear)
 
     def tensions(self, x: Array, u: Array) -> Array:
         """Return the force (s, 3) N with which each segment pulls its first node towards its second."""
@@ -105,8 +109,7 @@ class YarnElasticity:
         J = elements.bending_rate(a, b)
         bend_hessians = np.zeros((len(J), 7, 7))
         bend_hessians[:, :6, :6] = (2.0 * bend * self._bend_stiffness / L)[:, None, None] * (J.transpose(0, 2, 1) @ J)
-        no_shear = np.zeros((len(cloth.crossings), 12, 12))
-        return YarnHessians(STRETCH_MAP.T @ along @ STRETCH_MAP, BEND_MAP.T @ bend_hessians @ BEND_MAP, no_shear)
+        return YarnHessians.of_vectors(along, bend_hessians, np.zeros((len(cloth.crossings), 6, 6)))
 
     def rayleigh_hessians(self, x: Array, u: Array, stretch: float, bend: float) -> YarnHessians:
         """Return the Hessians of ½ v C v with C = beta K, [SRD] (11).
@@ -117,8 +120,7 @@ class YarnElasticity:
         D, ways = cloth.lengths(u), self._edge_vectors(x)
         along = stretch * elements.stretch_hessian(ways, D, self._stretch_stiffness, True)
         bending = bend * elements.bending_hessian(*self._bend_vectors(ways, D), self._bend_stiffness, cloth.angles)
-        none = np.zeros((len(cloth.crossings), 12, 12))
-        return YarnHessians(STRETCH_MAP.T @ along @ STRETCH_MAP, BEND_MAP.T @ bending @ BEND_MAP, none)
+        return YarnHessians.of_vectors(along, bending, np.zeros((len(cloth.crossings), 6, 6)))
 
     # Hessian of the nodes for yarns that do not slide.
 
@@ -132,7 +134,7 @@ class YarnElasticity:
             hessians = self.element_hessians(x, u)
             bend, shear = hessians.bend[:, :9, :9], hessians.shear
         else:
-            corners, L = self._bend_vectors(ways, D)[:2], self._bend_vectors(ways, D)[2]
+            *corners, L = self._bend_vectors(ways, D)
 
             def bent(way: Array) -> Array:
                 return elements.bending_energy(way[:, :3], way[:, 3:], L, self._bend_stiffness, cloth.angles)[1][:, :6]
@@ -143,11 +145,8 @@ class YarnElasticity:
             step = _DIFFERENCE_STEP * cloth.pitch
             bend_map = BEND_MAP[:6, :9]
             bend = bend_map.T @ _difference_hessian(bent, np.concatenate(corners, axis=1), step) @ bend_map
-            shear = (
-                SHEAR_MAP.T
-                @ _difference_hessian(sheared, np.concatenate(self._crossing_vectors(x), axis=1), step)
-                @ SHEAR_MAP
-            )
+            crossed = np.concatenate(self._crossing_vectors(x), axis=1)
+            shear = SHEAR_MAP.T @ _difference_hessian(sheared, crossed, step) @ SHEAR_MAP
         first, last = cloth.ends[cloth.bends[:, 0]], cloth.ends[cloth.bends[:, 1]]
         bent_nodes = np.column_stack([first, last[:, 1]])
         total = assemble_matrix(along, cloth.ends, cloth.count) + assemble_matrix(bend, bent_nodes, cloth.count)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index, Mask
+from ..materials.assembly import assemble_vector
 from .elements import cosines, rotation_vectors
 from .yarns import Yarn
 
@@ -153,15 +154,16 @@ class WovenCloth:
     @cached_property
     def incoming_segment(self) -> Index:
         """Segment (p,) that ends at each passing, -1 for none."""
-        found = np.full(len(self.node), -1)
-        found[self.segments[:, 1]] = np.arange(len(self.segments))
-        return found
+        return self._segment_by_end(1)
 
     @cached_property
     def outgoing_segment(self) -> Index:
         """Segment (p,) that starts at each passing, -1 for none."""
+        return self._segment_by_end(0)
+
+    def _segment_by_end(self, end: int) -> Index:
         found = np.full(len(self.node), -1)
-        found[self.segments[:, 0]] = np.arange(len(self.segments))
+        found[self.segments[:, end]] = np.arange(len(self.segments))
         return found
 
     def represented_lengths(self, lengths: Array) -> Array:
@@ -194,8 +196,7 @@ class WovenCloth:
         """
         flow = (masses * speeds)[:, None] * directions
         total = np.bincount(self.node, masses, minlength=self.count)
-        sums = [np.bincount(self.node, flow[:, axis], minlength=self.count) for axis in range(3)]
-        return np.asarray(np.column_stack(sums) / total[:, None])
+        return np.asarray(assemble_vector(flow, self.node, self.count) / total[:, None])
 
     # Unknowns: three coordinates of each node, then two arc lengths and an unused number of each crossing.
 
@@ -231,14 +232,8 @@ class WovenCloth:
     def stretch_unknowns(self) -> Index:
         """Unknowns (s, 8) of the segments."""
         a, b = self.segments.T
-        return np.column_stack(
-            [
-                coordinate_indices(self.node[a]),
-                coordinate_indices(self.node[b]),
-                self.arc_length_unknown[a],
-                self.arc_length_unknown[b],
-            ]
-        )
+        nodes = [coordinate_indices(self.node[k]) for k in (a, b)]
+        return np.column_stack([*nodes, self.arc_length_unknown[a], self.arc_length_unknown[b]])
 
     @cached_property
     def bend_unknowns(self) -> Index:
@@ -263,9 +258,7 @@ class WovenCloth:
         free: (triples, 3) mask of free unknowns; the others have rows and columns of the identity.
         """
         own = np.arange(self.unknown_count)[:, None]
-        groups = (
-            self.stretch_unknowns, self.bend_unknowns, self.shear_unknowns, self.passing_unknowns, own
-        )  # fmt: skip
+        groups = (self.stretch_unknowns, self.bend_unknowns, self.shear_unknowns, self.passing_unknowns, own)
         return AssemblyPattern.of(groups, free.ravel())
 
 
@@ -313,20 +306,11 @@ def _with_rest_geometry(cloth: WovenCloth, rest: Array) -> WovenCloth:
     first, last = ends[cloth.bends[:, 0]], ends[cloth.bends[:, 1]]
     kappa, _ = rotation_vectors(rest[first[:, 1]] - rest[first[:, 0]], rest[last[:, 1]] - rest[last[:, 0]])
     angles = np.linalg.norm(kappa, axis=1)
-    w, f = cloth.crossings.T
-    neighbours = np.column_stack(
-        [
-            ends[cloth.incoming_segment[w], 0],
-            ends[cloth.outgoing_segment[w], 1],
-            ends[cloth.incoming_segment[f], 0],
-            ends[cloth.outgoing_segment[f], 1],
-        ]
-    )
+    before, after = ends[cloth.incoming_segment[cloth.crossings], 0], ends[cloth.outgoing_segment[cloth.crossings], 1]
+    neighbours = np.stack([before, after], axis=2).reshape(-1, 4)
     cosine = cosines(rest[neighbours[:, 1]] - rest[neighbours[:, 0]], rest[neighbours[:, 3]] - rest[neighbours[:, 2]])
-    return WovenCloth(
-        cloth.count, cloth.node, cloth.rest_arc_lengths, cloth.can_slide, cloth.segments, cloth.closing_length,
-        cloth.bends, np.where(angles > 1e-9, angles, 0.0), cloth.crossings, neighbours, cosine, cloth.material,
-    )  # fmt: skip
+    angles = np.where(angles > 1e-9, angles, 0.0)
+    return replace(cloth, angles=angles, crossing_neighbours=neighbours, cosine=cosine)
 
 
 def _pairs(found: Sequence[tuple[int, ...]]) -> Index:

@@ -11,7 +11,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from builders import DOWN, bar, scene, static_body, weld
-from dampsim.core.bodies.solid import MIN_SETTLE_SCALE
+from dampsim.core.bodies.pins import MIN_SETTLE_SCALE
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.literature.papers.compare import bar as clamped_bar

@@ -12,7 +12,13 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from ...base.arrays import Array, Index
-from ...materials.assembly import element_edges
+from ...materials.assembly import assemble_vector, element_edges
+
+
+def unit_directions(vectors: Array) -> Array:
+    """Return the unit vectors (k, 3) along vectors (k, 3), zero for those without length."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0.0))
 
 
 @dataclass(frozen=True)
@@ -58,13 +64,8 @@ class Clusters:
         order = np.argsort(cluster_index, kind="stable")
         cluster_index, node_index = cluster_index[order], node_index[order]
         membership_counts = np.bincount(node_index, minlength=len(mesh.mass))
-        return Clusters(
-            cluster_index,
-            node_index,
-            mesh.mass[node_index] / membership_counts[node_index],
-            int(cluster_index.max(initial=-1)) + 1,
-            mesh,
-        )
+        mass = mesh.mass[node_index] / membership_counts[node_index]
+        return Clusters(cluster_index, node_index, mass, int(cluster_index.max(initial=-1)) + 1, mesh)
 
     def sum_per_cluster(self, values: Array) -> Array:
         """Sum values (p, …) over each cluster, (count, …)."""
@@ -76,12 +77,16 @@ class Clusters:
 
     def sum_per_node(self, values: Array) -> Array:
         """Sum values (p, 3) of the memberships at their nodes, (n, 3)."""
-        columns = [np.bincount(self.node_index, column, minlength=self.node_count) for column in values.T]
-        return np.stack(columns, axis=1).astype(float)
+        return assemble_vector(values, self.node_index, self.node_count)
 
     def mean_per_cluster(self, values: Array) -> Array:
         """Return the mass-weighted means of values (p, 3) over each cluster, (count, 3)."""
         return np.asarray(self.sum_per_cluster(self.mass[:, None] * values) / self.sum_per_cluster(self.mass)[:, None])
+
+    @property
+    def mass_fractions(self) -> Array:
+        """Mass of each membership relative to that of its cluster, (p,)."""
+        return np.asarray(self.mass / self.sum_per_cluster(self.mass)[self.cluster_index])
 
     @property
     def node_count(self) -> int:
@@ -98,13 +103,8 @@ class Clusters:
             (np.ones(len(keys)), (self.node_index, self.cluster_index)), shape=(self.node_count, self.cluster_count)
         )
         shared_clusters = membership[self.mesh.edges[:, 0]].multiply(membership[self.mesh.edges[:, 1]]).tocoo()
-        found = [
-            np.searchsorted(
-                keys[order], shared_clusters.col * self.node_count + self.mesh.edges[shared_clusters.row, side]
-            )
-            for side in (0, 1)
-        ]
-        return np.stack([order[place] for place in found], axis=1)
+        ends = shared_clusters.col[:, None] * self.node_count + self.mesh.edges[shared_clusters.row]
+        return np.asarray(order[np.searchsorted(keys[order], ends)])
 
 
 def whole_body_cluster(mesh: Mesh) -> Clusters:

@@ -82,7 +82,7 @@ class Damping:
 
 
 class PotentialDamping(Damping):
-    """Damping by given potentials, for scenes without settings."""
+    """Damping by given potentials: those of a damping of the registry, or of a scene without settings."""
 
     name = "POTENTIAL"
     label = "Potential"
@@ -92,9 +92,8 @@ class PotentialDamping(Damping):
         self._potentials = potentials
 
     def matrix(self, positions: Array) -> csr_matrix | None:
-        return (
-            sum_matrices([potential.matrix(positions) for potential in self._potentials]) if self._potentials else None
-        )
+        matrices = [potential.matrix(positions) for potential in self._potentials]
+        return sum_matrices(matrices) if matrices else None
 
 
 class BlockwiseDamping(Damping):

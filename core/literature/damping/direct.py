@@ -27,11 +27,8 @@ class DirectDamping(Damping):
         self._stages = []
         for kind, torque in damping_stages(body.dials):
             clusters = CLUSTERS[kind](self._mesh)
-            shares = (
-                None
-                if body.block.ray_origin_weights is None
-                else ray_origin_weights(clusters, body.block.ray_origin_weights)
-            )
+            painted = body.block.ray_origin_weights
+            shares = None if painted is None else ray_origin_weights(clusters, painted)
             self._stages.append((clusters, torque, shares))
 
     def damp_velocities(self, positions: Array, start_velocities: Array, predicted: Array, h: float) -> Array:
@@ -74,8 +71,5 @@ def ray_origin_weights(clusters: Clusters, painted: Array) -> Array:
     mass, and limits the acceleration of nodes that take up a net force to the painted share.
     """
     weight = clusters.mass * painted[clusters.node_index]
-    total, mass = clusters.sum_per_cluster(weight), clusters.sum_per_cluster(clusters.mass)
-    part = np.divide(
-        weight, total[clusters.cluster_index], out=np.zeros_like(weight), where=total[clusters.cluster_index] > 0.0
-    )
-    return np.where(total[clusters.cluster_index] > 0.0, part, clusters.mass / mass[clusters.cluster_index])
+    total = clusters.sum_per_cluster(weight)[clusters.cluster_index]
+    return np.divide(weight, total, out=clusters.mass_fractions, where=total > 0.0)

@@ -7,7 +7,7 @@ from scipy.sparse import coo_matrix, csr_matrix, diags
 from scipy.sparse.linalg import eigsh
 
 from ...base.arrays import Array
-from .clusters import Mesh
+from .clusters import Mesh, unit_directions
 from .damping import DampedBody, Damping
 from .frame_rate import retained_fraction
 
@@ -69,10 +69,7 @@ class SpringDamping(Damping):
         return damped
 
     def _edge_directions(self, positions: Array) -> Array | None:
-        edge_vectors = positions[self._edges[:, 0]] - positions[self._edges[:, 1]]
-        length = np.linalg.norm(edge_vectors, axis=1, keepdims=True)
-        unit: Array = np.divide(edge_vectors, length, out=np.zeros_like(edge_vectors), where=length > 0.0)
-        return unit
+        return unit_directions(positions[self._edges[:, 0]] - positions[self._edges[:, 1]])
 
     def _edge_forces(self, velocities: Array, unit: Array | None) -> Array:
         relative = self._incidence.T @ velocities

@@ -22,7 +22,7 @@ from ...materials.fibres import FibreEnergy
 from ...materials.strain_energy import isotropic_moduli
 from ...materials.strains import BiotStrain, GreenStrain, SpatialStrain, Strain
 from ...materials.surface_strains import SurfaceGreenStrain
-from .damping import DampedBody, Damping, DissipationPotential, sum_matrices
+from .damping import DampedBody, DissipationPotential, PotentialDamping
 from .dissipation import Dissipation
 from .rayleigh import rayleigh_beta
 
@@ -52,7 +52,7 @@ class BendingRateDamping:
         return (self.scale * self.energy.strain_stiffness(positions)).tocsr()
 
 
-class StrainRateDamping(Damping):
+class StrainRateDamping(PotentialDamping):
     """Damping of the strain rate of each elastic energy."""
 
     name = "STRAIN_RATE"
@@ -65,10 +65,10 @@ class StrainRateDamping(Damping):
     )  # fmt: skip
 
     def __init__(self, body: DampedBody) -> None:
-        super().__init__(body)
+        self.body = body
         painted = body.block.damping_scale
         energies = [one if painted is None else one.with_nodal_scale(painted) for one in body.block.energies]
-        self._potentials = [self._potential_of(energy) for energy in energies]
+        super().__init__(*(self._potential_of(energy) for energy in energies))
 
     def _potential_of(self, energy: Energy) -> DissipationPotential:
         body, dials = self.body, self.body.dials
@@ -107,6 +107,3 @@ class StrainRateDamping(Damping):
         if dials["viscosity_by"] == ViscosityBy.VALUES:
             return dials["lambda_d_value"], dials["mu_d_value"]
         return dials["lambda_d"] * lam, dials["mu_d"] * mu
-
-    def matrix(self, positions: Array) -> csr_matrix:
-        return sum_matrices([potential.matrix(positions) for potential in self._potentials])

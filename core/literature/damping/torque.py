@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_matrix, eye, hstack, vstack
 
 from ...base.arrays import Array
-from .clusters import Clusters
+from .clusters import Clusters, unit_directions
 
 
 def remove_torque(
@@ -30,10 +30,7 @@ def remove_torque(
     finds the one whose forces are nearest to the given ones.
     """
     member_forces = forces[clusters.node_index] * (clusters.mass / clusters.mesh.mass[clusters.node_index])[:, None]
-    mass_fractions = clusters.mass / clusters.sum_per_cluster(clusters.mass)[clusters.cluster_index]
-    member_forces = (
-        member_forces - mass_fractions[:, None] * clusters.sum_per_cluster(member_forces)[clusters.cluster_index]
-    )
+    member_forces = _without_net_force(clusters, member_forces, clusters.mass_fractions)
     # Treat the forces as damping of the velocities that they remove in a second.
     removed_velocities = -member_forces / clusters.mass[:, None]
     damping_forces = DampingForces(
@@ -63,6 +60,11 @@ class DampingForces:
     ray_weights: Array | None = None
 
 
+def _without_net_force(clusters: Clusters, forces: Array, share: Array) -> Array:
+    """Return the forces (p, 3) N without the net force of each cluster, of which each membership takes a share (p,)."""
+    return np.asarray(forces - share[:, None] * clusters.sum_per_cluster(forces)[clusters.cluster_index])
+
+
 def angular_velocities(clusters: Clusters, offsets: Array, momenta: Array) -> Array:
     """Return angular velocities (count, 3) that give each cluster the angular momentum of momenta (p, 3)."""
     second = clusters.sum_per_cluster(clusters.mass[:, None, None] * offsets[:, :, None] * offsets[:, None, :])
@@ -79,9 +81,7 @@ def angular_velocities(clusters: Clusters, offsets: Array, momenta: Array) -> Ar
 def _edge_forces(damping_forces: DampingForces) -> Array:
     """Return f_e = f_i - f_j along the edges, unscaled."""
     pairs = damping_forces.clusters.edges
-    edge_vectors = damping_forces.positions[pairs[:, 0]] - damping_forces.positions[pairs[:, 1]]
-    length = np.linalg.norm(edge_vectors, axis=1, keepdims=True)
-    unit = np.divide(edge_vectors, length, out=np.zeros_like(edge_vectors), where=length > 0.0)
+    unit = unit_directions(damping_forces.positions[pairs[:, 0]] - damping_forces.positions[pairs[:, 1]])
     size = ((damping_forces.forces[pairs[:, 0]] - damping_forces.forces[pairs[:, 1]]) * unit).sum(axis=1, keepdims=True)
     total = np.zeros_like(damping_forces.forces)
     for side, sign in ((0, 1.0), (1, -1.0)):
@@ -117,12 +117,14 @@ def torque_free_edges_as_printed(damping_forces: DampingForces) -> Array:
 def torque_free_radial(damping_forces: DampingForces) -> Array:
     """Apply scheme (b): project on the rays from the centre, then remove the net force, distributed by mass."""
     clusters = damping_forces.clusters
-    offset = damping_forces.positions - clusters.mean_per_cluster(damping_forces.positions)[clusters.cluster_index]
-    length = np.linalg.norm(offset, axis=1, keepdims=True)
-    unit = np.divide(offset, length, out=np.zeros_like(offset), where=length > 0.0)
-    forces = (damping_forces.forces * unit).sum(axis=1, keepdims=True) * unit
-    share = clusters.mass / clusters.sum_per_cluster(clusters.mass)[clusters.cluster_index]
-    return np.asarray(forces - share[:, None] * clusters.sum_per_cluster(forces)[clusters.cluster_index])
+    centres = clusters.mean_per_cluster(damping_forces.positions)
+    return _without_net_force(clusters, _along_rays(damping_forces, centres), clusters.mass_fractions)
+
+
+def _along_rays(damping_forces: DampingForces, origins: Array) -> Array:
+    """Return the forces (p, 3) N projected on the rays from the origins (count, 3) m."""
+    unit = unit_directions(damping_forces.positions - origins[damping_forces.clusters.cluster_index])
+    return np.asarray((damping_forces.forces * unit).sum(axis=1, keepdims=True) * unit)
 
 
 def torque_free_rays(damping_forces: DampingForces) -> Array:
@@ -132,17 +134,10 @@ def torque_free_rays(damping_forces: DampingForces) -> Array:
     net force, whatever their mass.
     """
     clusters = damping_forces.clusters
-    by_mass = clusters.mass / clusters.sum_per_cluster(clusters.mass)[clusters.cluster_index]
-    share = (by_mass if damping_forces.ray_weights is None else damping_forces.ray_weights)[:, None]
-    offset = (
-        damping_forces.positions - clusters.sum_per_cluster(share * damping_forces.positions)[clusters.cluster_index]
-    )
-    length = np.linalg.norm(offset, axis=1, keepdims=True)
-    unit = np.divide(offset, length, out=np.zeros_like(offset), where=length > 0.0)
-    forces = (damping_forces.forces * unit).sum(axis=1, keepdims=True) * unit
-    return _scale_for_energy_loss(
-        damping_forces, forces - share * clusters.sum_per_cluster(forces)[clusters.cluster_index]
-    )
+    share = clusters.mass_fractions if damping_forces.ray_weights is None else damping_forces.ray_weights
+    origins = clusters.sum_per_cluster(share[:, None] * damping_forces.positions)
+    forces = _without_net_force(clusters, _along_rays(damping_forces, origins), share)
+    return _scale_for_energy_loss(damping_forces, forces)
 
 
 def unchanged_forces(damping_forces: DampingForces) -> Array:

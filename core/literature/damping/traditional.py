@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import math
 
-from scipy.sparse import csr_matrix
-
-from ...base.arrays import Array
 from ...base.errors import ParameterError
 from ...materials import TetElasticity
 from ...materials.fibres import FibreEnergy
 from ...materials.strain_energy import isotropic_moduli
 from ...materials.strains import GreenStrain
-from .damping import DampedBody, Damping, sum_matrices
+from .damping import DampedBody, PotentialDamping
 from .dissipation import Dissipation
 
 # Smallest Poisson's ratio at which no viscosity is negative.
@@ -31,7 +28,7 @@ def viscosities(lam: float, mu: float, density: float, wavelength: float) -> tup
     return 2.0 * math.sqrt(density * (2.0 * mu + lam)) / k - 2.0 * psi, psi
 
 
-class TraditionalDamping(Damping):
+class TraditionalDamping(PotentialDamping):
     """Viscosity that critically damps the waves of one wavelength."""
 
     name = "TRADITIONAL"
@@ -41,7 +38,7 @@ class TraditionalDamping(Damping):
     parameters = ("wavelength",)
 
     def __init__(self, body: DampedBody) -> None:
-        super().__init__(body)
+        self.body = body
         block, material = body.block, body.material
         solids = [energy for energy in block.energies if isinstance(energy, TetElasticity)]
         # Fibres do not change the viscosity.
@@ -57,7 +54,6 @@ class TraditionalDamping(Damping):
             )
         phi, psi = viscosities(material.lam, material.mu, material.density, float(body.dials["wavelength"]))
         viscosity, count = isotropic_moduli(phi, psi, 3), len(block.rest)
-        self._potentials = [Dissipation(GreenStrain(block.rest, s.tets), viscosity, s.weights, count) for s in solids]
-
-    def matrix(self, positions: Array) -> csr_matrix:
-        return sum_matrices([potential.matrix(positions) for potential in self._potentials])
+        super().__init__(
+            *(Dissipation(GreenStrain(block.rest, one.tets), viscosity, one.weights, count) for one in solids)
+        )

@@ -15,18 +15,14 @@ from ...settle.step_report import StepReport
 from ...solvers.displacement_criterion import max_norm
 from ...solvers.objective import Outcome
 from ...steppers.implicit import Stepper
-from ...system.inputs import BlockInputs, Inputs, NoReferenceMotion
+from ...system.inputs import BlockInputs, Inputs, ReferenceMotion
 from ...system.state import State
-from .integrator import DampedSystem, Integrator
+from .integrator import DampedSystem, Integrator, StepResult
 
 # Change of a step's end, as a fraction of its displacement, below which Newmark's method does not repeat it.
 _NEWMARK_TOLERANCE = 0.01
 # Largest number of solves per step of Newmark's method.
 _MAX_NEWMARK_PASSES = 6
-
-
-def _with_damped_velocities(dynamics: DampedSystem, state: State, h: float) -> State:
-    return replace(state, velocities=dynamics.damped_velocities(state, state.velocities, h))
 
 
 def _solve_stage(
@@ -42,7 +38,7 @@ def _solve_stage(
     """Return backward Euler's velocities v (n, 3) from a start over h: M (v - v_start)/h = f(start + h v) - C v."""
     # With a follow-through of 1 the reference motion cancels, so it is omitted.
     start_state = State(state.time, start_positions, velocities, np.zeros_like(start_positions), state.history)
-    pinned_inputs = tuple(replace(one, reference=NoReferenceMotion()) for one in inputs)
+    pinned_inputs = tuple(replace(one, reference=ReferenceMotion()) for one in inputs)
     # The start forces may have made the stage's velocities far too large; the state's own are a better guess.
     after, report = stepper.step(
         start_state, pinned_inputs, h, replace(controls, follow_through=1.0), state.velocities, damping_positions
@@ -61,10 +57,9 @@ class BackwardEuler(Integrator):
     is_implicit = supports_follow_through = True
 
     @staticmethod
-    def step(
-        dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls
-    ) -> tuple[State, StepReport]:
-        after, report = dynamics.stepper.step(_with_damped_velocities(dynamics, state, h), inputs, h, controls)
+    def step(dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls) -> StepResult:
+        damped = replace(state, velocities=dynamics.damped_velocities(state, state.velocities, h))
+        after, report = dynamics.stepper.step(damped, inputs, h, controls)
         return (after, report) if report.outcome is Outcome.CONVERGED else (state, report)
 
 
@@ -81,13 +76,9 @@ class LinearBackwardEuler(Integrator):
     is_implicit = True
 
     @staticmethod
-    def step(
-        dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls
-    ) -> tuple[State, StepReport]:
-        damped_state = _with_damped_velocities(dynamics, state, h)
-        v, report = _solve_stage(
-            dynamics.linear_stepper, state, state.positions, damped_state.velocities, inputs, h, controls
-        )
+    def step(dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls) -> StepResult:
+        velocities = dynamics.damped_velocities(state, state.velocities, h)
+        v, report = _solve_stage(dynamics.linear_stepper, state, state.positions, velocities, inputs, h, controls)
         if report.outcome is not Outcome.CONVERGED:
             return state, report
         return dynamics.state_with_pins(state, state.positions + h * v, v.copy(), inputs, h), report
@@ -108,28 +99,18 @@ class ImplicitMidpoint(Integrator):
     min_substeps = 2
 
     @staticmethod
-    def step(
-        dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls
-    ) -> tuple[State, StepReport]:
-        damped_state = _with_damped_velocities(dynamics, state, h)
+    def step(dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls) -> StepResult:
+        velocities = dynamics.damped_velocities(state, state.velocities, h)
         half_inputs = tuple(replace(one, end=0.5 * (one.start + one.end)) for one in inputs)
         # C evaluated at the start would leave a first-order error.
-        midpoint_positions = dynamics.system.with_pins(state.positions + 0.5 * h * damped_state.velocities, half_inputs)
+        midpoint = dynamics.system.with_pins(state.positions + 0.5 * h * velocities, half_inputs)
         middle, report = _solve_stage(
-            dynamics.stepper,
-            state,
-            state.positions,
-            damped_state.velocities,
-            half_inputs,
-            0.5 * h,
-            controls,
-            midpoint_positions,
+            dynamics.stepper, state, state.positions, velocities, half_inputs, 0.5 * h, controls, midpoint
         )
         if report.outcome is not Outcome.CONVERGED:
             return state, report
-        return dynamics.state_with_pins(
-            state, state.positions + h * middle, 2.0 * middle - damped_state.velocities, inputs, h
-        ), report
+        end = state.positions + h * middle
+        return dynamics.state_with_pins(state, end, 2.0 * middle - velocities, inputs, h), report
 
 
 class Newmark(Integrator):
@@ -149,26 +130,20 @@ class Newmark(Integrator):
     min_substeps = 2
 
     @staticmethod
-    def step(
-        dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls
-    ) -> tuple[State, StepReport]:
-        damped_state = _with_damped_velocities(dynamics, state, h)
-        system = dynamics.system
-        force = dynamics.force(
-            state, damped_state.velocities, inputs, dynamics.stiffness_per_block(controls), at_end=False
-        )
-        start = state.positions + 0.5 * h * damped_state.velocities
-        start_velocities = damped_state.velocities + 0.5 * h * force / system.mass[:, None]
+    def step(dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls) -> StepResult:
+        system, damped = dynamics.system, dynamics.damped_velocities(state, state.velocities, h)
+        force = dynamics.start_force(state, damped, inputs, controls)
+        start = state.positions + 0.5 * h * damped
+        start_velocities = damped + 0.5 * h * force / system.mass[:, None]
         # A pin's mean velocity is the same in both halves.
         half_inputs = tuple(replace(one, start=0.5 * (one.start + one.end)) for one in inputs)
         start = system.with_pins(start, tuple(BlockInputs(one.start, one.start) for one in half_inputs))
 
         def end_positions(velocities: Array) -> Array:
-            return system.with_pins(state.positions + 0.5 * h * (damped_state.velocities + velocities), inputs)
+            return system.with_pins(state.positions + 0.5 * h * (damped + velocities), inputs)
 
         # C must be that of the end. A position that is only predicted leaves an error that adds energy in long steps.
-        velocities = damped_state.velocities
-        predicted = end_positions(velocities)
+        velocities, predicted = damped, end_positions(damped)
         for k in range(_MAX_NEWMARK_PASSES):
             velocities, report = _solve_stage(
                 dynamics.stepper, state, start, start_velocities, half_inputs, 0.5 * h, controls, predicted
@@ -179,6 +154,5 @@ class Newmark(Integrator):
             error, displacement = max_norm(predicted - previous), max_norm(predicted - state.positions)
             if dynamics.stepper.viscous is None or (k > 0 and error <= _NEWMARK_TOLERANCE * displacement):
                 break
-        return dynamics.state_with_pins(
-            state, state.positions + 0.5 * h * (damped_state.velocities + velocities), velocities.copy(), inputs, h
-        ), report
+        end = state.positions + 0.5 * h * (damped + velocities)
+        return dynamics.state_with_pins(state, end, velocities.copy(), inputs, h), report

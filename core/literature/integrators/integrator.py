@@ -33,20 +33,13 @@ class DampedSystem:
     def system(self) -> System:
         return self.stepper.system
 
-    def stiffness_per_block(self, controls: Controls) -> Array:
-        """Return the stiffness factor of each block, (b,)."""
-        return controls.stiffness_per_block(len(self.system.blocks))
-
-    def force(self, state: State, velocities: Array, inputs: Inputs, factors: Array, at_end: bool = True) -> Array:
-        """Return the forces (n, 3) N at the state's positions and velocities (n, 3) m/s.
-
-        factors: (b,) stiffness factor of each block.  at_end: whether the pins are at the end of the inputs or at their
-        start.
-        """
+    def start_force(self, state: State, velocities: Array, inputs: Inputs, controls: Controls) -> Array:
+        """Return the forces (n, 3) N at the start of a step, at the state's positions and velocities (n, 3) m/s."""
         system, positions = self.system, state.positions
-        inputs_at_time = inputs if at_end else tuple(one.at_start() for one in inputs)
+        factors = controls.stiffness_per_block(len(system.blocks))
+        start_inputs = tuple(one.at_start() for one in inputs)
         total = system.mass[:, None] * system.acceleration(inputs, np.arange(len(system.mass)))
-        for place, factor, energy in system.active_energies(state, inputs_at_time):
+        for place, factor, energy in system.active_energies(state, start_inputs):
             part = system.slices[place]
             scale = factors[place] if factor is StiffnessScaling.SCALED else 1.0
             total[part] = total[part] - scale * energy.value_gradient(positions[part])[1]
@@ -67,13 +60,13 @@ class DampedSystem:
         """Return the state at the end of a step, with the hard pins at their targets."""
         pinned_positions = self.system.with_pins(positions, inputs)
         pin_velocities = tuple(BlockInputs(one.start, (one.end - one.start) / h) for one in inputs)
-        return State(
-            state.time + h,
-            pinned_positions,
-            self.system.with_pins(velocities, pin_velocities),
-            np.zeros_like(pinned_positions),
-            self.system.updated_history(state.history, pinned_positions),
-        )
+        pinned_velocities = self.system.with_pins(velocities, pin_velocities)
+        history = self.system.updated_history(state.history, pinned_positions)
+        return State(state.time + h, pinned_positions, pinned_velocities, np.zeros_like(pinned_positions), history)
+
+
+StepResult = tuple[State, StepReport]
+"""State at the end of a step, and its report."""
 
 
 class Integrator:
@@ -96,9 +89,7 @@ class Integrator:
     supports_follow_through: ClassVar[bool] = False
 
     @staticmethod
-    def step(
-        dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls
-    ) -> tuple[State, StepReport]:
+    def step(dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls) -> StepResult:
         """Return the state h seconds later, and a report.
 
         If the step fails, the report's outcome says so, and the state is returned unchanged.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ...settle.controls import Controls
-from ...settle.step_report import StepReport
 from ...solvers.lbfgs import minimise_lbfgs
 from ...solvers.newton import take_newton_step
 from ...steppers.implicit import Stepper
@@ -12,7 +11,7 @@ from ...system.inputs import Inputs
 from ...system.state import State
 from ...system.system import System
 from ..damping.damping import Damping
-from .integrator import DampedSystem, Integrator
+from .integrator import DampedSystem, Integrator, StepResult
 
 
 class IntegratorStepper:
@@ -32,6 +31,6 @@ class IntegratorStepper:
         nonlinear = Stepper(system, minimiser, viscous_matrix)
         self.dynamics = DampedSystem(nonlinear, Stepper(system, take_newton_step, viscous_matrix), damping)
 
-    def step(self, state: State, inputs: Inputs, h: float, controls: Controls) -> tuple[State, StepReport]:
+    def step(self, state: State, inputs: Inputs, h: float, controls: Controls) -> StepResult:
         """Advance the state by h seconds; return it with a report."""
         return self._integrator.step(self.dynamics, state, inputs, h, controls)

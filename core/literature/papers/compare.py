@@ -49,12 +49,19 @@ def bar(
     gravity: (3,) m/s^2, zero by default.
     """
     rest, tets = box_tets(SIZE, cells)
-    volumes = tet_volumes(rest, tets)
-    mass = lumped_mass(tets, volumes, material.density, len(rest))
     pinned: Index = np.flatnonzero(rest[:, 0] < 1e-9) if clamped else np.zeros(0, dtype=np.int64)
-    elastic = TetElasticity(rest, tets, volumes, model(material))
+    elastic, mass = solid_energy(rest, tets, material, model)
     pull = np.zeros(3) if gravity is None else gravity
     return build_system(rest, tets, mass, (elastic,), pull, pinned, np.full(len(pinned), np.inf))
+
+
+def solid_energy(
+    nodes: Array, tets: Index, material: ElasticMaterial, model: type[ElasticDensity] = StableNeoHookean
+) -> tuple[TetElasticity, Array]:
+    """Return the energy of a solid that uses some of the nodes (n, 3) m, and its mass (n,) in kg at all of them."""
+    volumes = tet_volumes(nodes, tets)
+    mass = lumped_mass(tets, volumes, material.density, len(nodes))
+    return TetElasticity(nodes, tets, volumes, model(material)), mass
 
 
 MATERIAL = ElasticMaterial(2e5, 0.35, 1000.0)
@@ -124,9 +131,7 @@ def sliver_bar() -> Case:
     place = np.concatenate([[0.0], np.cumsum(thick)]) / thick.sum()
     rest = plain.rest.copy()
     rest[:, 0] = place[np.searchsorted(x, rest[:, 0])]
-    volumes = tet_volumes(rest, elements)
-    elastic = TetElasticity(rest, elements, volumes, StableNeoHookean(MATERIAL))
-    mass = lumped_mass(elements, volumes, MATERIAL.density, len(rest))
+    elastic, mass = solid_energy(rest, elements, MATERIAL)
     system = build_system(rest, elements, mass, (elastic,), plain.gravity, plain.pinned, plain.pin_stiffness)
     start = State.at_rest(rest + np.outer(rest[:, 0] ** 2, [0.0, 0.0, 0.2]))
     return Case("A clamped bar with sliver elements, bent and released", system, start, _fixed_pins(system))
@@ -221,16 +226,8 @@ def run_case(case: Case, integrator: type[Integrator], method: Damping | None, h
         distance.append(_distances(system, state))
     seconds_per_frame = (time.perf_counter() - start_time) / max(len(times) - 1, 1) / (h * FPS)
     d1, d2 = np.array(distance).T
-    return RunResult(
-        np.array(times),
-        np.array(energy),
-        d1,
-        d2,
-        float(momentum_errors[0]),
-        float(momentum_errors[1]),
-        seconds_per_frame,
-        problem,
-    )
+    linear_error, angular_error = momentum_errors.tolist()
+    return RunResult(np.array(times), np.array(energy), d1, d2, linear_error, angular_error, seconds_per_frame, problem)
 
 
 def _energy(system: System, state: State) -> float:
@@ -240,16 +237,13 @@ def _energy(system: System, state: State) -> float:
 
 def _distances(system: System, state: State) -> tuple[float, float]:
     """Return d1 and d2 from the rest shape, which is aligned rigidly with the body if it is not pinned."""
-    goal = system.rest
-    if not len(system.pinned):
-        rotation, shift = (
-            Rotation.align_vectors(state.positions - state.positions.mean(axis=0), goal - goal.mean(axis=0))[0],
-            state.positions.mean(axis=0),
-        )
-        goal = (goal - goal.mean(axis=0)) @ rotation.as_matrix().T + shift
+    goal, pinned = system.rest, system.pinned
+    if len(pinned):
+        goal = goal + (state.positions[pinned] - system.rest[pinned]).mean(axis=0)
     else:
-        held = system.pinned
-        goal = goal + (state.positions[held] - system.rest[held]).mean(axis=0)
+        centre, offsets = state.positions.mean(axis=0), goal - goal.mean(axis=0)
+        rotation, _ = Rotation.align_vectors(state.positions - centre, offsets)
+        goal = offsets @ rotation.as_matrix().T + centre
     way = np.linalg.norm(state.positions - goal, axis=1)
     return float(np.linalg.norm(way)), float(way.max())
 

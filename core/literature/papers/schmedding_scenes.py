@@ -12,12 +12,12 @@ import numpy as np
 
 from ...base.arrays import Array, Index
 from ...geometry.mesh.box import box_tets
-from ...materials import ElasticMaterial, StableNeoHookean, TetElasticity
+from ...materials import ElasticMaterial
 from ...materials.springs import spring_energy
-from ...materials.tetrahedra import lumped_mass, tet_volumes
 from ...system.discretization import BodyDiscretization
 from ...system.term import ForceTerm, Potential
 from ..damping.damping import Damping
+from .compare import solid_energy
 
 GRAVITY = np.array([0.0, 0.0, -9.81])
 # N/m, of the penalty springs that connect planks.
@@ -126,13 +126,6 @@ def largest_scene_step(scene: SchmeddingScene, dampings: Sequence[Damping], limi
     return low
 
 
-def _solid_energy(nodes: Array, tets: Index, material: ElasticMaterial) -> tuple[TetElasticity, Array]:
-    """Return the energy of a solid that uses some of the nodes (n, 3), and its mass (n,) in kg at all of them."""
-    volumes = tet_volumes(nodes, tets)
-    mass = lumped_mass(tets, volumes, material.density, len(nodes))
-    return TetElasticity(nodes, tets, volumes, StableNeoHookean(material)), mass
-
-
 def _block(
     rest: Array, mass: Array, groups: tuple[Index, ...], terms: tuple[ForceTerm, ...], fixed: Index
 ) -> BodyDiscretization:
@@ -147,7 +140,7 @@ def dragged_shoe() -> SchmeddingScene:
     tets = tets[(middle[:, 2] < 0.16) | (middle[:, 0] < 0.24)]
     used, tets = np.unique(tets, return_inverse=True)
     nodes, tets = nodes[used], tets.reshape(-1, 4).astype(np.int64)
-    elastic, mass = _solid_energy(nodes, tets, ElasticMaterial(3e4, 0.35, 200.0))
+    elastic, mass = solid_energy(nodes, tets, ElasticMaterial(3e4, 0.35, 200.0))
     toe = int(np.argmax(nodes @ [1.0, 0.0, 0.3]))
     goal = nodes[toe] + np.array([0.25, 0.0, 0.35])
 
@@ -166,7 +159,7 @@ def ball_on_membrane() -> SchmeddingScene:
     cells, thick, radius, weight, stiffness = 8, 0.06, 0.18, 2.0, 1e4
     nodes, tets = box_tets((1.0, 1.0, thick), (cells, cells, 1))
     nodes = np.concatenate([nodes, [[0.5, 0.5, thick + radius + 0.02]]])
-    elastic, mass = _solid_energy(nodes, tets, ElasticMaterial(1e5, 0.3, 400.0))
+    elastic, mass = solid_energy(nodes, tets, ElasticMaterial(1e5, 0.3, 400.0))
     ball = len(nodes) - 1
     mass[ball] = weight
     edge = np.flatnonzero((np.abs(nodes[:ball, :2] - 0.5) > 0.5 - 1e-9).any(axis=1))
@@ -201,8 +194,8 @@ def rope_bridge() -> SchmeddingScene:
     planks = np.concatenate([plank_tets + k * plank_nodes for k in range(count)])
     bars = np.concatenate([bar_tets + first_bar_node + k * len(bar) for k in range(2)])
     solids = [
-        _solid_energy(rest, planks, ElasticMaterial(2e5, 0.3, 500.0)),
-        _solid_energy(rest, bars, ElasticMaterial(5e4, 0.35, 500.0)),
+        solid_energy(rest, planks, ElasticMaterial(2e5, 0.3, 500.0)),
+        solid_energy(rest, bars, ElasticMaterial(5e4, 0.35, 500.0)),
     ]
     right, left = np.flatnonzero(plank[:, 0] > 0.5 * long), np.flatnonzero(plank[:, 0] < 0.5 * long)
     links = np.concatenate(

@@ -73,11 +73,11 @@ class StressForm:
             return value, -h * (stress_forces.T @ (by_velocity / mass).ravel())
 
         start = np.zeros(stress_forces.shape[1])
-        stress = (
-            _steepest_descent(value_gradient, start, max_iterations, doubling)
-            if descent
-            else _quasi_newton(value_gradient, start)
-        )
+        if descent:
+            stress = _steepest_descent(value_gradient, start, max_iterations, doubling)
+        else:
+            options = {"maxiter": 20000, "maxfun": 40000, "ftol": 1e-16, "gtol": 1e-13, "maxcor": 30}
+            stress = minimize(value_gradient, start, jac=True, method="L-BFGS-B", options=options).x
         after = velocities_after(stress)
         return positions + h * after, after
 
@@ -89,14 +89,6 @@ class StressForm:
         rows = np.broadcast_to(dof[:, None, :], B.shape)
         columns = np.broadcast_to(np.arange(m * c).reshape(m, c)[:, :, None], B.shape)
         return csr_matrix((B.ravel(), (rows.ravel(), columns.ravel())), shape=(positions.size, m * c))
-
-
-def _quasi_newton(value_gradient: object, start: Array) -> Array:
-    found = minimize(
-        value_gradient, start, jac=True, method="L-BFGS-B",
-        options={"maxiter": 20000, "maxfun": 40000, "ftol": 1e-16, "gtol": 1e-13, "maxcor": 30},
-    )  # fmt: skip
-    return np.asarray(found.x)
 
 
 def _steepest_descent(value_gradient: object, start: Array, max_iterations: int, doubling: bool = False) -> Array:
