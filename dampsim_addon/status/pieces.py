@@ -212,4 +212,4 @@ def yarn_digest(obj: bpy.types.Object) -> str:
 
 def index_checksum(collection: Any, width: int) -> int:
     """Return a checksum of the vertex indices of edges (width 2) or face corners (width 1)."""
-    return zlib.crc32(read_array(collection, "vertices" if width > 1 else "vertex_index", width))
+    return zlib.crc32(read_array(collection, "vertices" if width > 1 else "vertex_index", np.int32, width))
