@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
@@ -29,6 +29,7 @@ _MAX_CACHED_FACTORISATIONS = 8
 # Relative rounding error of positions: a few units in the last place of the largest coordinate.
 _ROUNDING = 4.0 * float(np.finfo(float).eps)
 
+_Value = TypeVar("_Value")
 ViscousMatrix = Callable[[Array], csr_matrix]
 """Function that returns the matrix C(x) in N s/m of a damping force -C(x) v."""
 
@@ -148,20 +149,26 @@ class FactorisedSystem:
 
     def inverse_columns(self, solve: Solve) -> InverseColumns:
         """Return lazily computed columns of a solve's inverse, for the nodes that carry contact surfaces."""
-        for known, found in self._compliances:
-            if known is solve:
-                return found
+        return self._value_of(solve, self._compliances, self._inverse_columns)
+
+    def _inverse_columns(self, solve: Solve) -> InverseColumns:
         assert self.system.contact is not None
         nodes = self.system.contact.surface_nodes
         if len(nodes):
             # Nodes in contact are near each other: sort them by position.
             nodes = nodes[cKDTree(self.system.rest[nodes], leafsize=COLUMN_BATCH).indices]
         slots = self.free_index[nodes]
-        columns = InverseColumns(solve, len(self.free), slots[slots >= 0])
+        return InverseColumns(solve, len(self.free), slots[slots >= 0])
+
+    def _value_of(self, solve: Solve, known: list[tuple[Solve, _Value]], make: Callable[[Solve], _Value]) -> _Value:
+        """Return the known value of a solve, or make it. Values of factorisations that left the cache are dropped."""
+        for other, value in known:
+            if other is solve:
+                return value
         cached = list(self._factorisations.values())
-        self._compliances = [one for one in self._compliances if any(one[0] is other for other in cached)]
-        self._compliances.append((solve, columns))
-        return columns
+        known[:] = [one for one in known if any(one[0] is other for other in cached)]
+        known.append((solve, make(solve)))
+        return known[-1][1]
 
     def relative_stiffness(self, factors: Array, stiffness_weights: Array | None = None) -> csr_matrix:
         """Return the stiffness (3f, 3f) N/m of the free nodes at rest, divided by the first stiffness factor.
@@ -181,7 +188,7 @@ class FactorisedSystem:
         it.
         """
         if not np.ndim(scale) and self.system.links is None:
-            return float(scale) * self._unit_rounding_error(solve)
+            return float(scale) * self._value_of(solve, self._roundings, self._unit_rounding_error)
         force = (scale.repeat(3) if np.ndim(scale) else scale) * self._rounding_force
         if self.system.links is not None:
             # The rounding error of a link acts on both of its ends, with opposite signs.
@@ -191,16 +198,9 @@ class FactorisedSystem:
         return float(np.sqrt(max(float(force @ solve(force)), 0.0)))
 
     def _unit_rounding_error(self, solve: Solve) -> float:
-        """Return the rounding error for a scale of 1, computed once per factorisation."""
-        found = [value for known, value in self._roundings if known is solve]
-        if not found:
-            force = self._rounding_force
-            found = [float(np.sqrt(max(float(force @ solve(force)), 0.0)))]
-            # Drop entries of factorisations that left the cache, which would otherwise stay in memory.
-            cached = list(self._factorisations.values())
-            self._roundings = [one for one in self._roundings if any(one[0] is other for other in cached)]
-            self._roundings.append((solve, found[0]))
-        return found[0]
+        """Return the rounding error for a scale of 1."""
+        force = self._rounding_force
+        return float(np.sqrt(max(float(force @ solve(force)), 0.0)))
 
 
 def round_inertia(inertia: Array) -> Array:

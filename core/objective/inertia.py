@@ -305,10 +305,8 @@ def waveform_inertia(
         # Under contact forces the elastic force alone is not balanced.
         first_step_lag = np.broadcast_to(coefficients.sigma * coefficients.initial_force_change, len(free))[:, None]
         dead_load = dead_load - first_step_lag * (take_rows(start_forces.initial_elastic_force, free) - weight)
-    u, dead_load = (
-        rotate(reference.rotation, take_rows(start_forces.velocity, free)),
-        rotate(reference.rotation, dead_load),
-    )
+    u = rotate(reference.rotation, take_rows(start_forces.velocity, free))
+    dead_load = rotate(reference.rotation, dead_load)
     # The history force of a firmly supported body stays fixed in space. If it turned with a leaning body, the weight
     # would tip the body at once, while the elastic response would follow only at the pace of the dials.
     is_firmly_supported = support is not None and support.is_firmly_supported(x - mass @ x / mass.sum(), -dead_load)
@@ -319,11 +317,8 @@ def waveform_inertia(
         prediction = predict_rigid_motion(context, region, reference, weight - mass[:, None] * acceleration)
         predicted_positions = prediction.positions
         if not is_firmly_supported:
-            u, dead_load, step_rotation = (
-                u @ prediction.rotation.T,
-                dead_load @ prediction.rotation.T,
-                prediction.rotation @ reference.rotation,
-            )
+            u, dead_load = u @ prediction.rotation.T, dead_load @ prediction.rotation.T
+            step_rotation = prediction.rotation @ reference.rotation
         fields = prediction.basis.reshape(3 * len(free), -1)
         momenta = (mass[:, None, None] * prediction.basis).reshape(fields.shape)
         u = u - (fields @ (momenta.T @ u.ravel())).reshape(-1, 3)
@@ -343,10 +338,8 @@ def waveform_inertia(
     predicted = (predicted_positions - x) / h + np.broadcast_to(coefficients.kappa, len(free))[:, None] * u
     if support is not None and prediction is not None:
         offset = prediction.positions - mass @ prediction.positions / mass.sum()
-        damping, rigid_inertia = (
-            support.damping_matrix(offset, momenta),
-            np.eye(len(extra_rigid_inertia)) / h + extra_rigid_inertia,
-        )
+        damping = support.damping_matrix(offset, momenta)
+        rigid_inertia = np.eye(len(extra_rigid_inertia)) / h + extra_rigid_inertia
         rigid_velocity = momenta.T @ predicted.ravel()
         damped_velocity = np.linalg.solve(
             rigid_inertia + damping,

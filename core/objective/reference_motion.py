@@ -126,11 +126,8 @@ def _reference_velocity(
         return rigid
     at_current, at_undeformed, rotation = np.empty_like(x), np.empty_like(x), np.empty((len(x), 3, 3))
     if rigid is not None:
-        at_current, at_undeformed, rotation = (
-            rigid.at_current,
-            rigid.at_undeformed,
-            np.tile(rigid.rotation, (len(x), 1, 1)),
-        )
+        at_current, at_undeformed = rigid.at_current, rigid.at_undeformed
+        rotation = np.tile(rigid.rotation, (len(x), 1, 1))
     for part, reference in zip(slices, references, strict=True):
         if reference is not None:
             current = x[part.rows]

@@ -360,11 +360,9 @@ def law_envelope(law: WaveformLaw, c: Array, change: Array, h: float) -> float:
     cosine, sine = math.cos(law.frequency * h), math.sin(law.frequency * h)
     imaginary = (z * (c - change) - cosine * c) / sine
     # The largest value of |Re(A e^{i phi})|.
-    squares, half, product = (
-        0.5 * ((c**2).sum(axis=1) + (imaginary**2).sum(axis=1)),
-        0.5 * ((c**2).sum(axis=1) - (imaginary**2).sum(axis=1)),
-        (c * imaginary).sum(axis=1),
-    )
+    real_square, imaginary_square = (c**2).sum(axis=1), (imaginary**2).sum(axis=1)
+    squares, half = 0.5 * (real_square + imaginary_square), 0.5 * (real_square - imaginary_square)
+    product = (c * imaginary).sum(axis=1)
     return float(np.sqrt((squares + np.hypot(half, product)).max()))
 
 

@@ -195,9 +195,8 @@ class StepPotential:
 
     def tangent(self, x: Array) -> Tangent:
         """Return the positive semi-definite part of the Hessian as a sum of blocks, which is cheap to assemble."""
-        system, blocks = self._system, []
-        for place, scale, energy, material in self._energies:
-            factor, part = (scale * self._theta if material else scale), system.slices[place]
+        blocks = []
+        for part, factor, energy in self.scaled_energies:
             if isinstance(energy, ShellBending) and energy.coordinate_hessian is not None:
                 blocks.append(TangentBlock(part, factor, energy.coordinate_hessian, False))
             else:

@@ -5,8 +5,7 @@ See docs/explanation/physics/01-step-potential.md, and 02-settle-law.md for the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
-from dataclasses import dataclass
+from collections.abc import Set
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
@@ -18,7 +17,7 @@ from ..settle.first_mode import FirstModeLaw
 from ..settle.law import DeformationLaw
 from ..settle.support_modes import ContactEnvironment
 from ..solvers.displacement_criterion import max_norm
-from ..solvers.factorisation import LowRank, Solve
+from ..solvers.factorisation import LowRank
 from ..solvers.objective import AcceptedPoint
 from ..solvers.preconditioner import build_preconditioner
 from ..system.history import DeformationHistory
@@ -37,7 +36,6 @@ from .inertia import (
     retained_parts,
     waveform_inertia,
 )
-from .nodal_rotations import NodalRotations
 from .reference_motion import StepContext, rotate
 from .rigid_prediction import project_onto_momenta
 from .sleep import is_nearly_still
@@ -55,42 +53,6 @@ _ROTATION_ITERATIONS, _FACTORISATION_ITERATIONS = (4, 8, 16, 32, 64), (12, 36, 1
 # Largest relative difference between the change of the elastic force in the prediction and that expected from the last
 # step.
 _MAX_DEVIATION = 0.03
-
-
-@dataclass
-class PreconditionerRefresh:
-    """Refresh schedule for the preconditioner of one search. With contacts, ActiveContacts refreshes it instead.
-
-    region_rotations: (f, 3, 3), of whole regions.
-    has_contracted_fibres: whether fibres have pulled the flesh far from its rest shape, see
-        system.fibres.has_active_fibres().
-    """
-
-    nodal_rotations: NodalRotations
-    region_rotations: Array
-    preconditioner: StepPreconditioner
-    has_contracted_fibres: bool
-    _iterations: int = 0
-
-    def refresh_if_due(
-        self, v: Array, positions: Callable[[Array], Array], factorise_at: Callable[[Array], Solve]
-    ) -> bool:
-        """Refresh the preconditioner after an iteration if it is due; return whether it changed.
-
-        v: (f, 3) m/s, the current velocities of the search.  positions: returns (n, 3) m for v.
-        factorise_at: returns a solve with the positive Hessian at v.
-        """
-        self._iterations += 1
-        individual = self.nodal_rotations.rotates_individually
-        # Unpinned regions are excluded: a preconditioner that rotates as a whole conserves their momenta.
-        if self.has_contracted_fibres and individual.all() and self._iterations >= _FACTORISATION_ITERATIONS[0]:
-            if self._iterations in _FACTORISATION_ITERATIONS:
-                self.preconditioner.refactorise(factorise_at(v))
-            return self._iterations in _FACTORISATION_ITERATIONS
-        if self._iterations not in _ROTATION_ITERATIONS or not individual.any():
-            return False
-        self.preconditioner.rotate(self.nodal_rotations.rotations_at(positions(v), self.region_rotations))
-        return True
 
 
 class StepProblem:
@@ -152,12 +114,8 @@ class StepProblem:
         self._preconditioner = StepPreconditioner(
             stepper, self._positive_low_rank, self._solve, rotation, self._scale, h
         )
-        self._refresh = PreconditionerRefresh(
-            stepper.nodal_rotations,
-            self._region_rotations,
-            self._preconditioner,
-            has_active_fibres(system.blocks, inputs),
-        )
+        self._has_contracted_fibres = has_active_fibres(system.blocks, inputs)
+        self._iterations = 0
         self.value_noise = self._potential.rounding / h
         self.noise = stepper.rounding_error(self._solve, self._rounding_scale(state, weights)) / np.sqrt(self._scale)
 
@@ -470,15 +428,27 @@ class StepProblem:
 
     def accept(self, v: Array, value: float, gradient: Array) -> AcceptedPoint:
         if self._active_contacts is None:
-            return AcceptedPoint(
-                value,
-                gradient,
-                preconditioner_changed=self._refresh.refresh_if_due(v, self.positions, self._factorise_at),
-            )
+            return AcceptedPoint(value, gradient, preconditioner_changed=self._refresh_preconditioner(v))
         return self._active_contacts.accept(self.positions(v), value, gradient)
 
-    def _factorise_at(self, v: Array) -> Solve:
-        return build_preconditioner(self.hessian(v, True).tocsr(), self._stepper.system.rest[self._stepper.free])
+    def _refresh_preconditioner(self, v: Array) -> bool:
+        """Refresh the preconditioner after an iteration that ends at v, if it is due; return whether it changed.
+
+        With contacts, ActiveContacts refreshes it instead.
+        """
+        self._iterations += 1
+        rotations, rest = self._stepper.nodal_rotations, self._stepper.system.rest
+        individual = rotations.rotates_individually
+        # Unpinned regions are excluded: a preconditioner that rotates as a whole conserves their momenta.
+        if self._has_contracted_fibres and individual.all() and self._iterations >= _FACTORISATION_ITERATIONS[0]:
+            if self._iterations in _FACTORISATION_ITERATIONS:
+                hessian = self.hessian(v, True).tocsr()
+                self._preconditioner.refactorise(build_preconditioner(hessian, rest[self._stepper.free]))
+            return self._iterations in _FACTORISATION_ITERATIONS
+        if self._iterations not in _ROTATION_ITERATIONS or not individual.any():
+            return False
+        self._preconditioner.rotate(rotations.rotations_at(self.positions(v), self._region_rotations))
+        return True
 
     def known_gradient_change(self, step: Array) -> Array | None:
         return None if self._active_contacts is None else self._preconditioner.apply_contact_stiffness(step)

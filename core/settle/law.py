@@ -120,14 +120,9 @@ class PiecewiseLaw:
         return self._concatenated([law.fallback_coefficients(h) for law, _ in self.parts])
 
     def _concatenated(self, coefficients: list[Coefficients]) -> Coefficients:
-        counts = [count for _, count in self.parts]
+        pairs = [(one, count) for one, (_, count) in zip(coefficients, self.parts, strict=True)]
         values = {
-            field.name: np.concatenate(
-                [
-                    np.broadcast_to(getattr(one, field.name), count)
-                    for one, count in zip(coefficients, counts, strict=True)
-                ]
-            )
+            field.name: np.concatenate([np.broadcast_to(getattr(one, field.name), count) for one, count in pairs])
             for field in fields(Coefficients)
             if field.name != "is_waveform"
         }

@@ -32,14 +32,10 @@ def natural_overshoot(settle: float, eigenvalue: float, counts_from_stop: bool) 
     Where the settle time is too short for any overshoot, return the nearest one, which is almost none.
     """
     target_square = eigenvalue * settle**2
-    if target_square < _overshoots_clear_of_threshold(counts_from_stop, *_PEAK_CLEARANCES[0])[1].min():
-        return _nearest_overshoot(
-            _overshoots_clear_of_threshold(counts_from_stop, *_PEAK_CLEARANCES[0]), target_square
-        )[0]
-    candidates = [
-        _nearest_overshoot(_overshoots_clear_of_threshold(counts_from_stop, *clear), target_square)
-        for clear in _PEAK_CLEARANCES
-    ]
+    tables = [_overshoots_clear_of_threshold(counts_from_stop, *clear) for clear in _PEAK_CLEARANCES]
+    candidates = [_nearest_overshoot(table, target_square) for table in tables]
+    if target_square < tables[0][1].min():
+        return candidates[0][0]
     return next(
         (one for one, off in candidates if off <= np.log(_MAX_WEIGHT_RATIO)),
         min(candidates, key=lambda pair: pair[1])[0],

@@ -104,10 +104,8 @@ class WaveformLaw:
         phase = self.decay * time
         z = np.exp(-phase)
         if self.frequency == 0.0:
-            second, stiff_phase = (
-                SECOND_ROOT_RATIO * phase,
-                SECOND_ROOT_RATIO * self.high_mode_frequency_ratio**2 * phase,
-            )
+            second = SECOND_ROOT_RATIO * phase
+            stiff_phase = SECOND_ROOT_RATIO * self.high_mode_frequency_ratio**2 * phase
             first_root_loss = -np.expm1(-phase)
             return (
                 (z * np.exp(-second), -first_root_loss * np.expm1(-second)),
