@@ -103,22 +103,19 @@ def _render_settings(scene: bpy.types.Scene) -> contextlib.AbstractContextManage
         height = round(_WIDTH * r.resolution_y * r.pixel_aspect_y / (r.resolution_x * r.pixel_aspect_x))
         still = {"resolution_x": _WIDTH, "resolution_y": max(height, 4), "resolution_percentage": 100}
         plain = {"use_motion_blur": False, "use_border": False, "use_compositing": False, "use_sequencer": False}
-        for name, value in {**still, **plain, "use_persistent_data": True, "filepath": "", "use_stamp": True}.items():
-            yield r, name, value
+        stamp = {"use_stamp": True, "stamp_font_size": 12, "stamp_note_text": ""}
+        colors = {"stamp_background": (0.0, 0.0, 0.0, 1.0), "stamp_foreground": (1.0, 1.0, 1.0, 1.0)}
+        values = {**still, **plain, **stamp, **colors, "use_persistent_data": True, "filepath": ""}
+        yield from ((r, name, value) for name, value in values.items())
         for prop in r.bl_rna.properties:
             if prop.identifier.startswith("use_stamp_") and prop.type == "BOOLEAN":
                 yield r, prop.identifier, prop.identifier == "use_stamp_note"
-        yield r, "stamp_font_size", 12
-        yield r, "stamp_background", (0.0, 0.0, 0.0, 1.0)
-        yield r, "stamp_foreground", (1.0, 1.0, 1.0, 1.0)
-        yield r, "stamp_note_text", ""
         if hasattr(r.image_settings, "media_type"):
             yield r.image_settings, "media_type", "IMAGE"
         yield r.image_settings, "file_format", "PNG"
         yield r.image_settings, "color_mode", "RGB"
         cycles = {"device": "CPU", "samples": _SAMPLES, "use_denoising": True, "use_adaptive_sampling": False}
-        for name, value in cycles.items():
-            yield scene.cycles, name, value
+        yield from ((scene.cycles, name, value) for name, value in cycles.items())
 
     return temporary_values(values())
 

@@ -165,6 +165,7 @@ def write_units(units: Sequence[Unit], output: Path) -> None:
 
 
 def _make_units(shots: Sequence[tuple[str, Path, Mapping[str, Any]]], output: Path) -> list[Unit]:
+    """Return the units of all shots. Raises ListError, and ParameterError for an unknown parameter or a wrong value."""
     units: list[Unit] = []
     for name, file, entry in shots:
         location = _name_text(name)
@@ -179,7 +180,10 @@ def _make_units(shots: Sequence[tuple[str, Path, Mapping[str, Any]]], output: Pa
         for chosen in itertools.product(*lists.values()):
             wedge = dict(zip(lists, chosen, strict=True))
             settings = {**fixed, **wedge}
-            _check_settings(settings, location)
+            for key, value in settings.items():
+                if key not in PARAMETERS:
+                    raise ParameterError(f"{location}: {unknown_name('a parameter', key, PARAMETERS)}")
+                PARAMETERS[key].validate(value)
             pairs = tuple(wedge.items()), tuple(settings.items())
             for obj in objects:
                 units.append(Unit(len(units) + 1, name, file, *pairs, obj, output, output, options))
@@ -216,14 +220,6 @@ def _bake_options(entry: Mapping[str, Any], location: str) -> dict[str, str]:
     if not re.fullmatch("-?[0-9]{1,7}:-?[0-9]{1,7}", options.get("frames", "1:1")):
         raise ListError(f'{location}: frames must be the first and last frame, such as frames = "1:120".')
     return options
-
-
-def _check_settings(settings: Mapping[str, str], location: str) -> None:
-    """Raise ParameterError for an unknown parameter or a value out of range."""
-    for key, value in settings.items():
-        if key not in PARAMETERS:
-            raise ParameterError(f"{location}: {unknown_name('a parameter', key, PARAMETERS)}")
-        PARAMETERS[key].validate(value)
 
 
 def _folder_names(names: Iterable[str]) -> Callable[[str], str]:

@@ -6,9 +6,10 @@ before each frame is evaluated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import bpy
 import numpy as np
@@ -22,12 +23,14 @@ from .form import Format, run_exporter, run_importer
 _VELOCITY = "velocity"
 
 
-def _require_built(path: Path, label: str, is_built: bool) -> None:
-    """Raise SceneError if this Blender cannot write a format."""
+def _export(operator: Callable[..., Any], path: Path, label: str, is_built: bool, **options: Any) -> None:
+    """Write a file with velocities. Raises SceneError if this Blender cannot write the format."""
     if not is_built:
         raise SceneError(
             f"{path.name}: this Blender was built without {label}; choose another format, or use an official build."
         )
+    with _velocities():
+        run_exporter(operator, path, label, evaluation_mode="VIEWPORT", **options)
 
 
 @contextmanager
@@ -74,19 +77,9 @@ def _velocities() -> Iterator[None]:
 
 
 def _write_alembic(path: Path) -> None:
-    _require_built(path, "Alembic", bpy.app.build_options.alembic)
-    scene = bpy.context.scene
-    with _velocities():
-        run_exporter(
-            bpy.ops.wm.alembic_export,
-            path,
-            "Alembic",
-            selected=True,
-            start=scene.frame_start,
-            end=scene.frame_end,
-            evaluation_mode="VIEWPORT",
-            as_background_job=False,
-        )
+    is_built, scene = bpy.app.build_options.alembic, bpy.context.scene
+    frames = {"start": scene.frame_start, "end": scene.frame_end}
+    _export(bpy.ops.wm.alembic_export, path, "Alembic", is_built, selected=True, as_background_job=False, **frames)
 
 
 def _read_alembic(path: Path) -> None:
@@ -94,19 +87,17 @@ def _read_alembic(path: Path) -> None:
 
 
 def _write_usd(path: Path) -> None:
-    _require_built(path, "USD", bpy.app.build_options.usd)
-    with _velocities():
-        run_exporter(
-            bpy.ops.wm.usd_export,
-            path,
-            "USD",
-            selected_objects_only=True,
-            export_animation=True,
-            # Skeletons and blend shapes would leave out what they cannot hold; vertices hold everything.
-            export_armatures=False,
-            export_shapekeys=False,
-            evaluation_mode="VIEWPORT",
-        )
+    _export(
+        bpy.ops.wm.usd_export,
+        path,
+        "USD",
+        bpy.app.build_options.usd,
+        selected_objects_only=True,
+        export_animation=True,
+        # Skeletons and blend shapes would leave out what they cannot hold; vertices hold everything.
+        export_armatures=False,
+        export_shapekeys=False,
+    )
 
 
 def _read_usd(path: Path) -> None:
