@@ -25,7 +25,7 @@ from ...model.objects import active_simulated, all_simulated, can_start_job, cho
 from ...scene_reader.pin_proposals import propose_pins
 from ...scene_reader.scene_builder import mesh_triangles
 from ...translations import report, translate
-from ..common.chosen_objects import ChosenObjectsOperator, EditOperator, NamedOperator, is_met, select_only
+from ..common.chosen_objects import ChosenObjectsOperator, EditOperator, NamedOperator, is_met, make_only_selected
 from ..contact.operators import report_with_overlaps
 from ..pins.operators import bones_text, set_pins
 
@@ -211,7 +211,7 @@ class DAMPSIM_OT_curve_rope(EditOperator, Operator):
         if not len(line.edges):
             raise SceneError(f"{curve.name}: the curve has no length. Give it two or more points.")
         rope = create_wire(curve, "Rope", line.points, line.edges, line.open_starts)
-        select_only(context, rope)
+        make_only_selected(context, rope)
         context.view_layer.update()
         rope.dampsim.curve = curve
         text = enable_simulation(rope, context.scene)

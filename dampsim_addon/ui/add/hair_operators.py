@@ -11,7 +11,7 @@ from ....core.base.wording import format_count
 from ...blender.hair import DEFAULT_RADIUS, GuideWires, Strands, attach_hair, hair_modifier
 from ...model.objects import can_start_job
 from ...translations import report
-from ..common.chosen_objects import EditOperator, select_only
+from ..common.chosen_objects import EditOperator, make_only_selected
 from .add_operators import create_wire, enable_simulation
 
 # Largest number of guides with at most 1/6 s per frame, and a few seconds of preparation.
@@ -63,7 +63,7 @@ class DAMPSIM_OT_hair(EditOperator, Operator):
         wires = GuideWires.from_strands(strands, guides)
         wire = create_wire(hair, "Guides", wires.points, wires.edges, wires.pinned.tolist())
         attach_hair(hair, wire, strands, wires)
-        select_only(context, wire)
+        make_only_selected(context, wire)
         context.view_layer.update()
         enable_simulation(wire, context.scene)
         wire.dampsim.thickness = 2000.0 * (strands.radius or DEFAULT_RADIUS)

@@ -41,7 +41,7 @@ def can_paint(cls: Any, *objects: bpy.types.Object) -> bool:
     return is_met(cls, any(map(is_paintable, objects)), message)
 
 
-def select_only(context: Context, obj: bpy.types.Object) -> None:
+def make_only_selected(context: Context, obj: bpy.types.Object) -> None:
     """Make an object of the view layer the active and only selected one."""
     for other in context.selected_objects:
         other.select_set(False)

@@ -23,7 +23,7 @@ from ...scene_reader.scene_builder import mesh_edges, mesh_triangles
 from ...status.pieces import YarnStatus, yarn_digest, yarn_status
 from ...translations import report, translate
 from ..add.add_operators import can_add, enable_simulation, rope_of_curve
-from ..common.chosen_objects import EditOperator, NamedOperator, select_only
+from ..common.chosen_objects import EditOperator, NamedOperator, make_only_selected
 from ..common.layout import draw_wrapped
 
 
@@ -102,7 +102,7 @@ class DAMPSIM_OT_select_woven(EditOperator, Operator):
         source = simulated_source(context.object)
         if source is None or source.name not in context.view_layer.objects:
             raise SceneError(f"{context.object.name}: its simulated mesh is not in this view layer. Add it there.")
-        select_only(context, source)
+        make_only_selected(context, source)
 
 
 class DAMPSIM_OT_drop_yarns(EditOperator, Operator):
@@ -163,7 +163,7 @@ def _create_swatch(context: Context, column_count: int, row_count: int, size: fl
     context.collection.objects.link(obj)
     obj.location = context.scene.cursor.location
     obj.vertex_groups.new(name="Pin").add(list(range(columns - 2)), 1.0, "REPLACE")
-    select_only(context, obj)
+    make_only_selected(context, obj)
     context.view_layer.update()
     return obj
 
