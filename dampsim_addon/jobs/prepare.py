@@ -12,8 +12,7 @@ from ...core import Scene, Simulation
 from ...core.simulation.assembly import Assembly
 from ...core.simulation.start import check_cycle
 from ..blender.sampler import GroupSampler
-from ..scene_reader.contributors import run_simulations
-from ..scene_reader.hair_followers import update_followers
+from ..scene_reader.contributors import run_simulations, update_followers
 from ..scene_reader.scene_builder import build_scene
 from ..status.measurements import store_measurements
 from ..status.overlaps import record_overlaps

@@ -25,10 +25,10 @@ from ..model.colliders import active_colliders, check_roughness_group
 from ..model.groups import group_of
 from ..model.links import check_links
 from ..model.properties import read_settings
+from ..scene_reader.contributors import is_evaluated_for_others, is_in_viewports
 from ..scene_reader.mesh_parts import checked_body
 from ..scene_reader.muscles import build_controller, sensor_targets
 from ..scene_reader.scene_builder import check_object, used_groups
-from ..scene_reader.visibility import is_evaluated_for_others, is_in_viewports
 from ..targets import get_target
 from ..targets.cache_file import check_library_modifier
 from ..targets.keys import check_shared_mesh

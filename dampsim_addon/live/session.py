@@ -18,8 +18,7 @@ from ...core.simulation.sampling import FrameInputs, input_digests, sample_times
 from ...core.simulation.simulation import SimulationRun
 from ..blender.sampler import GroupSampler, MeshCounts
 from ..model.groups import Group, cache_ids, group_key, group_of
-from ..scene_reader.contributors import frame_handler_inputs, untracked_group_inputs
-from ..scene_reader.hair_followers import update_followers
+from ..scene_reader.contributors import frame_handler_inputs, untracked_group_inputs, update_followers
 from ..scene_reader.sample_reader import SampleReader
 from ..scene_reader.scene_builder import check_object, read_scene
 from ..session import SessionState

@@ -1,4 +1,4 @@
-"""Objects that contribute to the motion of a group, simulations of Blender among them, and untracked inputs.
+"""Contributors to the motion of a group, objects that Blender evaluates, its simulations, and untracked inputs.
 
 Blender's own simulations only advance from whole frame to whole frame and keep their results in a cache. Between two
 frames, Blender interpolates the cache. Without cached frames it holds the last one until the next whole frame, so that
@@ -19,13 +19,15 @@ from typing import Any
 
 import bpy
 
-from ..blender.animation import drivers_of
+from ..blender.animation import driver_targets, drivers_of
 from ..blender.dampsim_names import is_bake_cache_file, is_output_modifier
 from ..blender.dependencies import References
 from ..blender.geometry_nodes import modifier_effect, node_effect
+from ..blender.hair import find_hair, hair_colliders, update_hair
 from ..blender.sampler import GroupSampler
 from ..model.colliders import active_colliders_by_member
 from ..model.force_fields import fields_acting_on
+from ..model.objects import is_simulated
 from ..session import has_frame_handlers_of_others
 
 
@@ -69,6 +71,52 @@ def untracked_group_inputs(sampler: GroupSampler) -> list[str]:
     objects = [block for block in blocks if isinstance(block, bpy.types.Object)]
     caches = unbaked_simulations(sampler.scene, objects, members)
     return untracked_inputs(blocks) + [f"{cache.label} that are not baked" for cache in caches]
+
+
+def update_followers(sampler: GroupSampler) -> None:
+    """Bring the hair that follows members of a group up to date with its guides and their colliders."""
+    members = [member.obj for member in sampler.members]
+    followers = [find_hair(obj) for obj in members]
+    if not any(followers):
+        return
+    depsgraph = sampler.view_layer.depsgraph
+    for hair, colliders in zip(followers, active_colliders_by_member(members, sampler.view_layer), strict=True):
+        if hair:
+            found = hair_colliders([(one, one.dampsim_collider.plane) for one in colliders], depsgraph)
+            for obj in hair:
+                update_hair(obj, found)
+
+
+def is_in_viewports(obj: bpy.types.Object, layer: bpy.types.ViewLayer) -> bool:
+    """Return whether an object is enabled in viewports, where Blender evaluates it. The eye icon has no effect."""
+    is_in_layer = layer.objects.get(obj.name) == obj
+    return is_in_layer and not obj.hide_viewport and any(not one.hide_viewport for one in obj.users_collection)
+
+
+def is_evaluated_for_others(obj: bpy.types.Object, layer: bpy.types.ViewLayer) -> bool:
+    """Return whether Blender evaluates an object even while it is disabled, because an enabled one depends on it.
+
+    Blender does not evaluate the targets of an object's own links and sensors for that object.
+    """
+    enabled = [one for one in layer.objects if one != obj and is_in_viewports(one, layer)]
+    simulated = [one for one in enabled if is_simulated(one)]
+    roots: list[bpy.types.ID] = [one for one in enabled if one not in simulated]
+    for one in simulated:
+        roots += _motion_references(one)
+    return obj in References().reachable(roots)
+
+
+def _motion_references(obj: bpy.types.Object) -> list[bpy.types.ID]:
+    """Return the datablocks that move an object: parent, targets of constraints, modifiers and drivers."""
+    pointers = [obj, *obj.constraints, *obj.modifiers]
+    found = [
+        getattr(owner, prop.identifier)
+        for owner in pointers
+        for prop in owner.bl_rna.properties
+        if prop.type == "POINTER" and prop.identifier not in ("original", "dampsim", "dampsim_collider")
+    ]
+    found += [target.id for curve in drivers_of(obj) for target in driver_targets(curve.driver)]
+    return [one for one in found if isinstance(one, bpy.types.ID)]
 
 
 # Modifiers through which particles move vertices.

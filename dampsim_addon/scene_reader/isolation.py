@@ -22,8 +22,7 @@ from ..blender.hair import guide_object
 from ..blender.movers import ModifierEffect, can_move, modifier_type_effect
 from ..blender.sampler import GroupSampler
 from ..session import Subscriber
-from .contributors import direct_contributors, frame_handler_inputs, is_tracked_driver
-from .visibility import is_in_viewports
+from .contributors import direct_contributors, frame_handler_inputs, is_in_viewports, is_tracked_driver
 
 # Custom property of the scene with the full names of the disabled objects, one per line: a file that is saved
 # meanwhile enables them again when it is opened.

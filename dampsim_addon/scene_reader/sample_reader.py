@@ -17,9 +17,9 @@ from ..model.colliders import read_collider_dials
 from ..model.force_fields import fields_acting_on
 from ..model.links import anchor_points
 from ..model.properties import read_settings
+from .contributors import is_evaluated_for_others
 from .muscles import read_controller_inputs, sensor_targets
 from .parts import animated_part_dials, part_dial_values
-from .visibility import is_evaluated_for_others
 
 
 def has_evaluated_pins(obj: bpy.types.Object) -> bool:

@@ -21,11 +21,11 @@ from ...blender.operator_calls import call_operator
 from ...jobs.refusals import REFUSALS, Refusal, motion_inputs
 from ...model.colliders import active_colliders, simulation_view_layer
 from ...model.links import has_bone, is_target_deleted, linked_outside_group
+from ...scene_reader.contributors import is_in_viewports
 from ...scene_reader.muscles import damper_attribute, damper_attributes
 from ...scene_reader.parts import find_wrong_part, remove_part
 from ...scene_reader.scene_builder import has_animated_pressure, missing_groups, used_groups
 from ...scene_reader.seams import seam_groups
-from ...scene_reader.visibility import is_in_viewports
 from ...status.model_errors import known_model_error
 from ...status.pieces import known_refusal
 from ...targets import PointCache
