@@ -92,11 +92,6 @@ def sensor_targets(obj: bpy.types.Object) -> list[bpy.types.Object]:
     )
 
 
-def sensor_weight(muscle: bpy.types.PropertyGroup, index: int) -> float:
-    """Return a muscle's weight for the sensor with an index; 0 where it has none."""
-    return float(muscle.weights[index].weight) if index < len(muscle.weights) else 0.0
-
-
 def build_controller(
     obj: bpy.types.Object, rest: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer
 ) -> Controller | None:
@@ -119,7 +114,11 @@ def build_controller(
             *(_round_single(0.01 * percentage) for percentage in (one.length, one.stiffness, one.stiffness_on)),
             *(_round_single(value) for value in (one.damping, one.damping_on, one.threshold)),
             one.delay,
-            tuple(_round_single(sensor_weight(one, k)) for k in range(len(group.sensors))),
+            tuple(
+                # The last sensors may have no weight yet.
+                _round_single(one.weights[place].weight) if place < len(one.weights) else 0.0
+                for place in range(len(group.sensors))
+            ),
             _round_single(one.fps) or frame_rate(scene),
         )
         for one in group.muscles

@@ -112,12 +112,6 @@ def find_wrong_part(obj: bpy.types.Object) -> tuple[int, str] | None:
     return None
 
 
-def part_problem(obj: bpy.types.Object) -> str:
-    """Return one sentence about the first wrong part, see find_wrong_part(); '' if there is none."""
-    found = find_wrong_part(obj)
-    return "" if found is None else found[1]
-
-
 def read_parts(obj: bpy.types.Object, rest: bpy.types.Object) -> tuple[Part, ...]:
     """Return the parts of an object that have a group. All groups must exist. rest: see Sampler.rest_pose()."""
     parts = assigned_parts(obj)
@@ -128,19 +122,14 @@ def read_parts(obj: bpy.types.Object, rest: bpy.types.Object) -> tuple[Part, ...
     )
 
 
-def unique_part_name(obj: bpy.types.Object, wanted: str) -> str:
-    """Return a name that no other part of the object has."""
-    known, name, number = {part.name for part in obj.dampsim.parts}, wanted or "Part", 1
-    while name in known:
-        number += 1
-        name = f"{wanted or 'Part'} {number}"
-    return name
-
-
 def append_part(obj: bpy.types.Object, vertex_group: str) -> str:
     """Add a part with the dials of the object, and make it the active one. Return its name."""
-    group = obj.dampsim
-    name, part = unique_part_name(obj, vertex_group), group.parts.add()
+    group, number = obj.dampsim, 1
+    known, name = {part.name for part in group.parts}, vertex_group or "Part"
+    while name in known:
+        number += 1
+        name = f"{vertex_group or 'Part'} {number}"
+    part = group.parts.add()
     part.name, part.vertex_group = name, vertex_group
     for dial in KEYABLE_PART_DIALS:
         setattr(part, dial, getattr(group, dial))

@@ -41,7 +41,7 @@ from ..model.groups import Group, cache_ids
 from ..model.links import anchor_points, check_links, scene_links
 from ..model.properties import VERTEX_GROUP_ROLES, effective_value, read_settings
 from .muscles import build_controller, has_muscles, read_dampers
-from .parts import assigned_parts, part_problem, read_parts
+from .parts import assigned_parts, find_wrong_part, read_parts
 from .sample_reader import SampleReader, has_evaluated_pins
 from .seams import seam_pairs
 
@@ -105,9 +105,9 @@ def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None
         hint = f"Did you mean '{closest}'?" if closest else f"Choose another {role_label}."
         raise PinError(f"{obj.name}: {role_label} '{group}' is missing. {hint}")
     read_dampers(obj, obj.data)
-    problem = part_problem(obj)
-    if problem:
-        raise PinError(f"{obj.name}: {problem}")
+    wrong_part = find_wrong_part(obj)
+    if wrong_part is not None:
+        raise PinError(f"{obj.name}: {wrong_part[1]}")
     check_scale(obj, np.array(obj.matrix_world))
 
 

@@ -59,6 +59,8 @@ def measurement_inputs(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     # Parameters that change the model, and the dials of stiffness.
     names = [name for name, one in PARAMETERS.items() if one.affects is AffectedPart.MODEL]
     names += ["stiffness_by", "sag", "stiffness", "keep_shape"]
+    keyed_gravity = [curve for curve in user_fcurves(scene) if curve.data_path in ("gravity", "use_gravity")]
+    first_gravity = _values_at(keyed_gravity, scene.frame_start) or [round(value, 5) for value in gravity(scene)]
     gravity_weights = [] if group.gravity_weight == 1.0 else [group.gravity_weight]
     deforming = [(m.name, m.type) for m in obj.modifiers if is_deforming(m) and not is_output_modifier(m)]
     # Empty parts are left out, so that measurements of files without them stay valid.
@@ -71,7 +73,7 @@ def measurement_inputs(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
             [getattr(group, name) for name in names],
             *(["starts as modelled"] if group.kind == "CLOTH" and not group.start_settled else []),
             [group.kind, group.pin_group, group.stiffness_group, group.length_group, group.together],
-            first_gravity(scene) + gravity_weights,
+            first_gravity + gravity_weights,
             scene.frame_start,
             first_pose(obj, scene.frame_start),
             deforming,
@@ -86,12 +88,6 @@ def _collider_inputs(other: bpy.types.Object, scene: bpy.types.Scene) -> list[ob
     mesh = other.data
     shape = [len(mesh.vertices), len(mesh.polygons), other.dampsim_collider.plane, other.dampsim_collider.thickness]
     return [other.name, *shape, first_pose(other, scene.frame_start)]
-
-
-def first_gravity(scene: bpy.types.Scene) -> list[float]:
-    """Return gravity at the first frame (m/s^2), as far as it is known without visiting that frame."""
-    keyed = [curve for curve in user_fcurves(scene) if curve.data_path in ("gravity", "use_gravity")]
-    return _values_at(keyed, scene.frame_start) or [round(value, 5) for value in gravity(scene)]
 
 
 def first_pose(obj: bpy.types.Object, frame: int) -> list[object]:

@@ -16,12 +16,6 @@ _CONTEXTS = ("*", "Operator", CONTEXT)
 
 
 @functools.cache
-def known_languages() -> frozenset[str]:
-    """Return the languages that have a catalogue."""
-    return frozenset(languages())
-
-
-@functools.cache
 def load_catalogue(language: str) -> Catalogue:
     """Return the catalogue of a language. Its file is read only once."""
     return Catalogue(language, read_catalogue(FOLDER / f"{language}.po"))
@@ -30,7 +24,7 @@ def load_catalogue(language: str) -> Catalogue:
 def translate(text: str) -> str:
     """Return a text in the language of the interface. It may be composed of several messages."""
     locale = bpy.app.translations.locale
-    language = next((one for one in (locale, locale.partition("_")[0]) if one in known_languages()), "")
+    language = next((one for one in (locale, locale.partition("_")[0]) if one in languages()), "")
     if not text or not language or not bpy.context.preferences.view.use_translate_interface:
         return text
     return load_catalogue(language).translate(text)
@@ -55,7 +49,7 @@ def register() -> None:
             for message, translation in plain_texts(read_catalogue(FOLDER / f"{language}.po")).items()
             for context in _CONTEXTS
         }
-        for language in known_languages()
+        for language in languages()
     }
     bpy.app.translations.register(__name__, texts)
 

@@ -8,6 +8,7 @@ messages that were stored in files or came from other processes are translated t
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -80,6 +81,7 @@ class Entry:
     is_fuzzy: bool = False
 
 
+@functools.cache
 def languages() -> list[str]:
     """Return the names of the languages that have a catalogue."""
     return sorted(path.stem for path in FOLDER.glob("*.po"))

@@ -10,7 +10,7 @@ from ....core import PARAMETERS, kind_by_name
 from ....core.base.wording import format_count
 from ... import live
 from ...model.objects import is_job_running
-from ...scene_reader.parts import part_problem
+from ...scene_reader.parts import find_wrong_part
 from ...scene_reader.scene_builder import missing_groups
 from ...status.results import displayed_curve
 from ...status.shot_messages import report_messages, rest_message
@@ -49,7 +49,7 @@ def live_status_text(obj: bpy.types.Object, context: Context) -> tuple[str, bool
         role, name = next(iter(missing.items()))
         role_label = role.replace("_", " ")
         return f"Live is paused: {role_label} '{name}' is missing. Choose another group, or none", True
-    if part_problem(obj) or modifier_checks.live_cannot_show(obj, scene) is not None:
+    if find_wrong_part(obj) is not None or modifier_checks.live_cannot_show(obj, scene) is not None:
         return "Live is paused. Fix the problem listed above Bake first", True
     reason = live.blocking_reason(obj)
     if reason:
