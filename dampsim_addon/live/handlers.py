@@ -237,11 +237,6 @@ def on_load_post(*_: object) -> None:
     display.remove_all_displays(lambda _: True)
 
 
-def on_blend_import(*_: object) -> None:
-    """Remove display modifiers of appended objects: writing a library triggers no save handler."""
-    display.remove_all_displays(display.is_duplicate)
-
-
 SUBSCRIBER = Subscriber(
     "live",
     {
@@ -251,7 +246,8 @@ SUBSCRIBER = Subscriber(
         "save_pre": on_save_pre,
         "render_init": on_render_init,
         "load_post": on_load_post,
-        "blend_import_post": on_blend_import,
+        # Writing a library triggers no save handler.
+        "blend_import_post": lambda *_: display.remove_all_displays(display.is_duplicate),
         **dict.fromkeys(("undo_post", "redo_post"), on_undo),
         **dict.fromkeys(("save_post", "save_post_fail"), on_save_post),
         **dict.fromkeys(("render_complete", "render_cancel"), on_render_end),

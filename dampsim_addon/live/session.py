@@ -158,7 +158,8 @@ class Session:
 
     def collider_vertices(self, view_layer: bpy.types.ViewLayer, frame: float) -> dict[str, Array]:
         """Return the vertices (v, 3) m of the colliders by name. frame: the current frame.  Raises DampSimError."""
-        return {} if self._reader is None else self._reader.collider_vertices(view_layer, frame)
+        readers = () if self._reader is None else self._reader.colliders
+        return {one.name: one.world_positions(view_layer, frame) for one in readers}
 
     def read_inputs(self) -> None:
         """Read the inputs that are constant over the shot, if needed. This changes the frame. Raises DampSimError."""

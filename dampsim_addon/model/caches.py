@@ -178,7 +178,10 @@ def ensure_own_cache(group: Group) -> Iterator[tuple[int, int]]:
     object, so that a bake killed before the file was saved is found again. It never changes afterwards.
     """
     first = group.members[0]
-    source = frame_cache(first) if _can_have_frames(first) and not is_cache_owner(first) else None
+    settings = first.dampsim
+    # Otherwise the cache name belongs to another object.
+    can_have_frames = settings.together or (settings.cache_id and settings.cache_id not in other_cache_ids(first))
+    source = frame_cache(first) if can_have_frames and not is_cache_owner(first) else None
     for obj in group.members:
         _assign_cache_id(obj, source if group.is_single else None)
     if source is not None and not group.is_single:
@@ -191,12 +194,6 @@ def ensure_own_cache(group: Group) -> Iterator[tuple[int, int]]:
         header = source.header()
         if header is not None and not header.incompatibility:
             yield from frame_cache(first).copy_from(source)
-
-
-def _can_have_frames(obj: bpy.types.Object) -> bool:
-    """Return whether the cache name belongs to the object or its group, so that frames may exist."""
-    group = obj.dampsim
-    return bool(group.together or (group.cache_id and group.cache_id not in other_cache_ids(obj)))
 
 
 def _assign_cache_id(obj: bpy.types.Object, source: FrameCache | None) -> None:

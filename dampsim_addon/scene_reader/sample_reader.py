@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import bpy
 
-from ...core import Array, Body, BodySample, ColliderSample, SceneError, SceneSample
+from ...core import Body, BodySample, ColliderSample, SceneError, SceneSample
 from ...core.scene.part import with_part_dials
 from ..blender.collider_reader import ColliderReader
 from ..blender.fields import is_gravity_animated, read_external_forces
@@ -78,10 +78,6 @@ class SampleReader:
         targets = [target for member in sampler.members for target in sensor_targets(member.obj)]
         others = dict.fromkeys([*(obj for obj, _ in self._anchors), *targets])
         return [one for one in others if one.hide_viewport and not is_evaluated_for_others(one, sampler.view_layer)]
-
-    def collider_vertices(self, view_layer: bpy.types.ViewLayer, frame: float) -> dict[str, Array]:
-        """Return the vertices (v, 3) m of the colliders by name. frame: the current frame.  Raises DampSimError."""
-        return {one.name: one.world_positions(view_layer, frame) for one in self.colliders}
 
     def _read_member(self, member: Sampler) -> BodySample:
         obj, scene, layer = member.obj, member.scene, member.view_layer
