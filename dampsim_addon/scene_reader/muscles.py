@@ -111,8 +111,12 @@ def build_controller(
         Muscle(
             one.name,
             marked_edges(rest.data, one.attribute),
-            *(_round_single(0.01 * percentage) for percentage in (one.length, one.stiffness, one.stiffness_on)),
-            *(_round_single(value) for value in (one.damping, one.damping_on, one.threshold)),
+            _round_single(0.01 * one.length),
+            _round_single(0.01 * one.stiffness),
+            _round_single(0.01 * one.stiffness_on),
+            _round_single(one.damping),
+            _round_single(one.damping_on),
+            _round_single(one.threshold),
             one.delay,
             tuple(
                 # The last sensors may have no weight yet.

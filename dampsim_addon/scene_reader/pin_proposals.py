@@ -129,7 +129,7 @@ def _like_neighbours(obj: bpy.types.Object, vertices: Array, painted: Array) -> 
     has_weight = painted.sum(axis=0) > 0.0
     if has_weight.all():
         return painted
-    return np.asarray(painted[:, nearest_source(vertices, mesh_edges(obj.data), has_weight)])
+    return np.take(painted, nearest_source(vertices, mesh_edges(obj.data), has_weight), axis=1)
 
 
 def _automatic_free_bones(found: list[BoneInfluence], painted: Array) -> list[BoneInfluence]:
