@@ -23,7 +23,7 @@ LIVE_MODIFIER = "DampSim Live"
 def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     module = load("dampsim_addon.live")
     # Wait for the frame of a jump on slow machines too.
-    monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "TIME_BUDGET", 600.0)
+    monkeypatch.setattr(load("dampsim_addon.live.handlers"), "TIME_BUDGET", 600.0)
     module.install()
     yield module
     module.uninstall()

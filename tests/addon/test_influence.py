@@ -450,7 +450,7 @@ def test_live_shows_influence(
     load: Load, live: ModuleType, tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Live blends the simulation with the plain animation, and the first bake takes its influence over."""
-    monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "TIME_BUDGET", 60.0)
+    monkeypatch.setattr(load("dampsim_addon.live.handlers"), "TIME_BUDGET", 60.0)
     new_scene()
     obj = wobbler(tmp_path)
     obj.dampsim.live = False

@@ -169,11 +169,11 @@ def test_live_catches_up_skipped_frames(
     obj = wobbler(tmp_path)
     scene.frame_set(1)
     # Without any patience, a jump displays the animation, and the frame is missing.
-    monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "TIME_BUDGET", 0.0)
+    monkeypatch.setattr(load("dampsim_addon.live.handlers"), "TIME_BUDGET", 0.0)
     plain = world_vertices(obj, 9)
     assert frame_status(live, obj, 9) == "MISSING"
     assert not obj.modifiers["DampSim Live"].show_viewport
-    monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "TIME_BUDGET", 60.0)
+    monkeypatch.setattr(load("dampsim_addon.live.handlers"), "TIME_BUDGET", 60.0)
     for frame in (4, 9, 2, LAST):
         scene.frame_set(frame)
         assert frame_status(live, obj, frame) == "VALID"

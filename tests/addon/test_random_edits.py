@@ -31,7 +31,7 @@ MIN_COMPARED = 10
 def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     module = load("dampsim_addon.live")
     # A sequence does not depend on the speed of the machine.
-    monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "TIME_BUDGET", 600.0)
+    monkeypatch.setattr(load("dampsim_addon.live.handlers"), "TIME_BUDGET", 600.0)
     # Ten times faster, for Live and for the reference: a rough step has the same inputs as an accurate one.
     step, lbfgs, substeps, reports = (
         load(f"core.{name}")
