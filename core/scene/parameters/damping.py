@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ...literature.damping.registry import DAMPINGS
 from ...literature.damping.stages import SAME_SCHEME
@@ -15,29 +14,9 @@ from .parameter import Choice, parameter
 __all__ = ["DampingSettings", "ViscosityBy"]
 
 
-def _method_parameter(
-    name: str, default: Any, label: str, description: str, *laws: str, section: str = "papers", **options: Any
-) -> Any:
-    """Describe a parameter of the damping methods that use its name. laws: other choices of damping_by that use it."""
-    methods = (method.name for method in DAMPINGS if name in method.parameters)
-    visible_if = ("damping_by", *laws, *methods)
-    return parameter(default, label, description, section=section, visible_if=visible_if, **options)
-
-
-def _viscosity_factor(name: str, label: str, change: str) -> Any:
-    return _method_parameter(
-        name, 1.0, label, f"Set the damping of {change} changes, as a multiple of that set by Damping Ratio",
-        min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="viscosity papers",
-        also_visible_if=("viscosity_by", ViscosityBy.FACTORS),
-    )  # fmt: skip
-
-
-def _viscosity_value(name: str, default: float, label: str, change: str) -> Any:
-    return _method_parameter(
-        name, default, label, f"Set the viscosity against {change} changes: in Pa s for solids, N s/m for cloth",
-        min=0.0, max=1e6, soft_min=0.0, soft_max=100.0, section="viscosity papers",
-        also_visible_if=("viscosity_by", ViscosityBy.VALUES),
-    )  # fmt: skip
+def _visible_with_methods(name: str, *values: str) -> tuple[str, ...]:
+    """Return visible_if for a parameter of the damping methods that use it, and of other choices of damping_by."""
+    return ("damping_by", *values, *(method.name for method in DAMPINGS if name in method.parameters))
 
 
 _TORQUE_CHOICES = (
@@ -87,12 +66,13 @@ class DampingSettings:
         min=0.0, max=1.6, soft_min=0.0, soft_max=1.0, section="papers", animatable=True,
         visible_if=("damping_by", DampingBy.TAU_KAPPA),
     )  # fmt: skip
-    gamma: float = _method_parameter(
-        "gamma", 0.5, "γ", "Set the fraction of the deformation velocity removed in 1/24 s, at any frame rate",
-        DampingBy.TAU_GAMMA, min=0.0, max=1.0, animatable=True,
+    gamma: float = parameter(
+        0.5, "γ", "Set the fraction of the deformation velocity removed in 1/24 s, at any frame rate",
+        min=0.0, max=1.0, section="papers", animatable=True,
+        visible_if=_visible_with_methods("gamma", DampingBy.TAU_GAMMA),
     )  # fmt: skip
-    clusters: str = _method_parameter(
-        "clusters", "BODY", "Damping Clusters", "Choose the groups of nodes whose common motion is not damped",
+    clusters: str = parameter(
+        "BODY", "Damping Clusters", "Choose the groups of nodes whose common motion is not damped",
         choices=(
             Choice("BODY", "Body", "Treat the whole body as one group", 0),
             Choice("PIECES", "Pieces", "Make each connected piece a group", 1),
@@ -104,43 +84,46 @@ class DampingSettings:
                 "Damp the whole body, then each node's neighbourhood", 5,
             ),
         ),
+        section="papers", visible_if=_visible_with_methods("clusters"),
     )  # fmt: skip
-    torque: str = _method_parameter(
-        "torque", "RIGID", "Torque", "Choose the scheme that keeps the damping from slowing the body's rotation",
-        choices=_TORQUE_CHOICES,
+    torque: str = parameter(
+        "RIGID", "Torque", "Choose the scheme that keeps the damping from slowing the body's rotation",
+        choices=_TORQUE_CHOICES, section="papers", visible_if=_visible_with_methods("torque"),
     )  # fmt: skip
-    torque_then: str = _method_parameter(
-        "torque_then", SAME_SCHEME, "Second Torque Scheme",
+    torque_then: str = parameter(
+        SAME_SCHEME, "Second Torque Scheme",
         "Choose the torque scheme of the second damping, which acts on the elements or neighbours",
         choices=(
             Choice(SAME_SCHEME, "Same as First", "Use the scheme of Torque for both dampings", 0),
             *(replace(choice, number=choice.number + 1) for choice in _TORQUE_CHOICES),
         ),
+        section="papers", visible_if=_visible_with_methods("torque_then"),
         also_visible_if=("clusters", "BODY_THEN_ELEMENTS", "BODY_THEN_RINGS"),
     )  # fmt: skip
-    sweeps: int = _method_parameter(
-        "sweeps", 1, "Sweeps",
-        "Set the number of damping passes over the springs in each step: many passes damp the whole body",
-        min=1, max=10000, soft_min=1, soft_max=100,
+    sweeps: int = parameter(
+        1, "Sweeps", "Set the number of damping passes over the springs in each step: many passes damp the whole body",
+        min=1, max=10000, soft_min=1, soft_max=100, section="papers", visible_if=_visible_with_methods("sweeps"),
     )  # fmt: skip
-    damp_current: bool = _method_parameter(
-        "damp_current", False, "Current Velocities",
-        "Damp the velocities before the step instead of the predicted ones: less stable",
+    damp_current: bool = parameter(
+        False, "Current Velocities", "Damp the velocities before the step instead of the predicted ones: less stable",
+        section="papers", visible_if=_visible_with_methods("damp_current"),
         # Implicit steps have no predicted velocities: their forces are in the minimisation.
         also_visible_if=("integrator", *(one.name for one in INTEGRATORS if not one.is_implicit)),
     )  # fmt: skip
-    damping_ratio: float = _method_parameter(
-        "damping_ratio", 0.1, "Damping Ratio",
+    damping_ratio: float = parameter(
+        0.1, "Damping Ratio",
         "Set the damping ratio of the first mode: 0 never stops, 1 is critically damped (no overshoot)",
         min=0.0, max=100.0, soft_min=0.0, soft_max=2.0, section="ratio papers",
+        visible_if=_visible_with_methods("damping_ratio"),
     )  # fmt: skip
-    alpha: float = _method_parameter(
-        "alpha", 0.0, "α",
+    alpha: float = parameter(
+        0.0, "α",
         "Add damping of all motion relative to the world, in proportion to mass: also slows flight and rotation",
         unit="1/s", min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="integrator papers",
+        visible_if=_visible_with_methods("alpha"),
     )  # fmt: skip
-    viscosity_by: str = _method_parameter(
-        "viscosity_by", ViscosityBy.FACTORS, "Viscosity", "Choose how the damping of volume and shape changes is set",
+    viscosity_by: str = parameter(
+        ViscosityBy.FACTORS, "Viscosity", "Choose how the damping of volume and shape changes is set",
         choices=(
             Choice(ViscosityBy.FACTORS, "Factors", "Multiply the damping that Damping Ratio sets", 0),
             Choice(
@@ -148,14 +131,30 @@ class DampingSettings:
                 "Set viscosities in Pa s, of cloth in N s/m, whatever the stiffness and the Damping Ratio", 1,
             ),
         ),
-        section="viscosity papers",
+        section="viscosity papers", visible_if=_visible_with_methods("viscosity_by"),
     )  # fmt: skip
-    lambda_d: float = _viscosity_factor("lambda_d", "Volume Damping (λ_d)", "volume")
-    mu_d: float = _viscosity_factor("mu_d", "Shape Damping (μ_d)", "shape")
-    lambda_d_value: float = _viscosity_value("lambda_d_value", 1.5, "Volume Viscosity (λ_d)", "volume")
-    mu_d_value: float = _viscosity_value("mu_d_value", 1.0, "Shape Viscosity (μ_d)", "shape")
-    strain: str = _method_parameter(
-        "strain", "GREEN", "Strain", "Choose the strain measure whose rate is damped",
+    lambda_d: float = parameter(
+        1.0, "Volume Damping (λ_d)", "Set the damping of volume changes, as a multiple of that set by Damping Ratio",
+        min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="viscosity papers",
+        visible_if=_visible_with_methods("lambda_d"), also_visible_if=("viscosity_by", ViscosityBy.FACTORS),
+    )  # fmt: skip
+    mu_d: float = parameter(
+        1.0, "Shape Damping (μ_d)", "Set the damping of shape changes, as a multiple of that set by Damping Ratio",
+        min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="viscosity papers",
+        visible_if=_visible_with_methods("mu_d"), also_visible_if=("viscosity_by", ViscosityBy.FACTORS),
+    )  # fmt: skip
+    lambda_d_value: float = parameter(
+        1.5, "Volume Viscosity (λ_d)", "Set the viscosity against volume changes: in Pa s for solids, N s/m for cloth",
+        min=0.0, max=1e6, soft_min=0.0, soft_max=100.0, section="viscosity papers",
+        visible_if=_visible_with_methods("lambda_d_value"), also_visible_if=("viscosity_by", ViscosityBy.VALUES),
+    )  # fmt: skip
+    mu_d_value: float = parameter(
+        1.0, "Shape Viscosity (μ_d)", "Set the viscosity against shape changes: in Pa s for solids, N s/m for cloth",
+        min=0.0, max=1e6, soft_min=0.0, soft_max=100.0, section="viscosity papers",
+        visible_if=_visible_with_methods("mu_d_value"), also_visible_if=("viscosity_by", ViscosityBy.VALUES),
+    )  # fmt: skip
+    strain: str = parameter(
+        "GREEN", "Strain", "Choose the strain measure whose rate is damped",
         choices=(
             Choice(
                 "GREEN", "Green",
@@ -164,24 +163,24 @@ class DampingSettings:
             Choice("BIOT", "Stretch", "Use the strain of corotational elasticity: damps equally at any stretch", 1),
             Choice("SPATIAL", "Spatial", "Use the strain rate in space, as in a fluid: damps less where stretched", 2),
         ),
-        section="solid papers",
+        section="solid papers", visible_if=_visible_with_methods("strain"),
     )  # fmt: skip
-    anisotropy: float = _method_parameter(
-        "anisotropy", 1.0, "Anisotropy",
+    anisotropy: float = parameter(
+        1.0, "Anisotropy",
         "Set how strongly stretching along one axis of the rest shape is damped, relative to other directions",
         min=1.0, max=1000.0, soft_min=1.0, soft_max=20.0, section="solid papers",
+        visible_if=_visible_with_methods("anisotropy"),
     )  # fmt: skip
-    damp_axis: str = _method_parameter(
-        "damp_axis", "Z", "Axis", "Choose the axis along which stretching is damped more",
-        choices=tuple(
-            Choice(axis, axis, f"Use the world {axis} axis, in the rest shape", k) for k, axis in enumerate("XYZ")
-        ),
-        section="solid papers",
+    damp_axis: str = parameter(
+        "Z", "Axis", "Choose the axis along which stretching is damped more",
+        choices=tuple(Choice(axis, axis,
+        f"Use the world {axis} axis, in the rest shape", k) for k, axis in enumerate("XYZ")),
+        section="solid papers", visible_if=_visible_with_methods("damp_axis"),
     )  # fmt: skip
-    wavelength: float = _method_parameter(
-        "wavelength", 1.0, "Wavelength",
-        "Damp waves of this length critically: longer ones still swing, shorter ones creep",
-        unit="m", min=1e-4, max=1e4, soft_min=0.01, soft_max=10.0,
+    wavelength: float = parameter(
+        1.0, "Wavelength", "Damp waves of this length critically: longer ones still swing, shorter ones creep",
+        unit="m", min=1e-4, max=1e4, soft_min=0.01, soft_max=10.0, section="papers",
+        visible_if=_visible_with_methods("wavelength"),
     )  # fmt: skip
     integrator: str = parameter(
         INTEGRATORS[0].name, "Integrator",

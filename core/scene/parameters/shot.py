@@ -3,26 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from .choices import Accuracy
 from .parameter import AffectedPart, Choice, parameter
-
-
-def _velocity(axis: str) -> Any:
-    return parameter(
-        0.0, f"Velocity {axis}",
-        f"Throw an object without pins at this speed along the world's {axis} axis at the first frame",
-        unit="m/s", min=-1000.0, max=1000.0, soft_min=-10.0, soft_max=10.0, section="throw", affects=AffectedPart.START,
-    )  # fmt: skip
-
-
-def _spin(axis: str) -> Any:
-    return parameter(
-        0.0, f"Spin {axis}",
-        f"Spin an object without pins about the world's {axis} axis through its centre at the first frame",
-        unit="turns/s", min=-100.0, max=100.0, soft_min=-5.0, soft_max=5.0, section="throw", affects=AffectedPart.START,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -64,9 +47,27 @@ class ShotSettings:
         "Run the cycle repeatedly before the first frame, until its end leads smoothly into its beginning",
         section="shot", affects=AffectedPart.START,
     )  # fmt: skip
-    velocity_x: float = _velocity("X")
-    velocity_y: float = _velocity("Y")
-    velocity_z: float = _velocity("Z")
-    spin_x: float = _spin("X")
-    spin_y: float = _spin("Y")
-    spin_z: float = _spin("Z")
+    velocity_x: float = parameter(
+        0.0, "Velocity X", "Throw an object without pins at this speed along the world's X axis at the first frame",
+        unit="m/s", min=-1000.0, max=1000.0, soft_min=-10.0, soft_max=10.0, section="throw", affects=AffectedPart.START,
+    )  # fmt: skip
+    velocity_y: float = parameter(
+        0.0, "Velocity Y", "Throw an object without pins at this speed along the world's Y axis at the first frame",
+        unit="m/s", min=-1000.0, max=1000.0, soft_min=-10.0, soft_max=10.0, section="throw", affects=AffectedPart.START,
+    )  # fmt: skip
+    velocity_z: float = parameter(
+        0.0, "Velocity Z", "Throw an object without pins at this speed along the world's Z axis at the first frame",
+        unit="m/s", min=-1000.0, max=1000.0, soft_min=-10.0, soft_max=10.0, section="throw", affects=AffectedPart.START,
+    )  # fmt: skip
+    spin_x: float = parameter(
+        0.0, "Spin X", "Spin an object without pins about the world's X axis through its centre at the first frame",
+        unit="turns/s", min=-100.0, max=100.0, soft_min=-5.0, soft_max=5.0, section="throw", affects=AffectedPart.START,
+    )  # fmt: skip
+    spin_y: float = parameter(
+        0.0, "Spin Y", "Spin an object without pins about the world's Y axis through its centre at the first frame",
+        unit="turns/s", min=-100.0, max=100.0, soft_min=-5.0, soft_max=5.0, section="throw", affects=AffectedPart.START,
+    )  # fmt: skip
+    spin_z: float = parameter(
+        0.0, "Spin Z", "Spin an object without pins about the world's Z axis through its centre at the first frame",
+        unit="turns/s", min=-100.0, max=100.0, soft_min=-5.0, soft_max=5.0, section="throw", affects=AffectedPart.START,
+    )  # fmt: skip
