@@ -66,7 +66,7 @@ class SkinnedMotion:
             return np.asarray(self.rest[vertices])
         return np.asarray(self.rest[vertices] + self.moves[:, vertices])
 
-    def carried(self) -> Array:
+    def posed_positions(self) -> Array:
         """Return the positions (f, v, 3) m that the bones give the vertices."""
         return skin(self, np.zeros(0, dtype=int), np.zeros((len(self.goal), 0, 4, 4)), self.carrying)
 
@@ -179,7 +179,7 @@ def fit_bones(
 
 def _moving_vertices(motion: SkinnedMotion, bound: float) -> Index:
     """Return the vertices that the given bones alone leave too far from their goal."""
-    distance = np.linalg.norm(motion.goal - motion.carried(), axis=2).max(axis=0, initial=0.0)
+    distance = np.linalg.norm(motion.goal - motion.posed_positions(), axis=2).max(axis=0, initial=0.0)
     size = float(np.linalg.norm(np.ptp(motion.rest, axis=0)))
     limit = max(_NEGLIGIBLE * bound, _ROUNDING * size)
     return np.flatnonzero((distance > limit) & (motion.carrying.sum(axis=1) > 0.0))
@@ -369,7 +369,7 @@ class _Search:
 
         vertices: those of the search.  report: called once a round; it may raise an exception to stop the search.
         """
-        fixed = self.motion.carried()
+        fixed = self.motion.posed_positions()
         limit = max(bound, float(self._errors().max()))
         best = (np.inf, self.weights, self.transforms, list(self.parents), self.positions)
         while True:

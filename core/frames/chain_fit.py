@@ -82,12 +82,12 @@ def fit_chain(
         found.solve()
         moves[frame], local = found.moves(), found.local()
         stages.advance((frame + 1) / len(moves))
-    animated = np.linalg.norm(motion.carried() - motion.goal, axis=2)
+    animated = np.linalg.norm(motion.posed_positions() - motion.goal, axis=2)
     bones = motion.bones.copy()
     for place, carrier in enumerate(chain.carriers):
         if carrier >= 0:
             bones[:, place] = moves[:, carrier] @ bones[:, place]
-    errors = np.linalg.norm(replace(motion, bones=bones).carried() - motion.goal, axis=2)
+    errors = np.linalg.norm(replace(motion, bones=bones).posed_positions() - motion.goal, axis=2)
     worst_frame = int(errors.max(axis=1).argmax())
     return ChainFit(moves, float(errors.max()), float(np.sqrt(np.mean(errors**2))), float(animated.max()), worst_frame)
 
