@@ -162,14 +162,12 @@ def fit_bones(
         for done in search.grow(max_bones, bound, start):
             stages.advance(_SEARCH_PART * (start + done) / _STARTS)
         search.keeps_shares = keeps_shares
-        for _ in search.refine(_SEARCH_ROUNDS):
-            pass
+        search.refine(_SEARCH_ROUNDS)
         if best is None or search.error < best.error:
             best = search
     assert best is not None
     final = best if len(sample) == len(free) else best.with_vertices(free)
-    for done in final.refine(_FINAL_ROUNDS):
-        stages.advance(_SEARCH_PART + (1.0 - _SEARCH_PART) * done)
+    final.refine(_FINAL_ROUNDS, lambda done: stages.advance(_SEARCH_PART + (1.0 - _SEARCH_PART) * done))
     if kept_edges is not None:
         final.keep_edges(kept_edges, free, max_bones, bound, lambda: stages.advance(1.0))
     weights = np.concatenate([motion.carrying, np.zeros((len(motion.rest), len(final.parents)))], axis=1)
@@ -287,8 +285,7 @@ class _Search:
         while len(self.parents) < max_bones and self.error > _SUFFICIENT * bound and idle < _MAX_IDLE:
             count = len(self.parents)
             self._add_bones(max_bones, turn % 2 == 1, start == 0)
-            for _ in self.refine(_GROWTH_ROUNDS):
-                pass
+            self.refine(_GROWTH_ROUNDS)
             turn += 1
             idle = idle + 1 if len(self.parents) <= count else 0
             yield len(self.parents) / max_bones
@@ -341,10 +338,10 @@ class _Search:
         turned = np.einsum("fij,fvj->fvi", inverse[:, :3, :3], parts, optimize=True)
         return np.asarray(turned + weights[:, None] * inverse[:, None, :3, 3])
 
-    def refine(self, rounds: int) -> Iterator[float]:
+    def refine(self, rounds: int, report: Callable[[float], None] = lambda done: None) -> None:
         """Improve transforms and weights in turn, and keep the round with the smallest error.
 
-        Yields the completed fraction. The later rounds emphasise the vertices with the largest errors.
+        The later rounds emphasise the vertices with the largest errors.  report: receives the completed fraction.
         """
         best = (float(self._errors().max()), self.weights, self.transforms, list(self.parents), self.positions)
         for number in range(rounds):
@@ -358,7 +355,7 @@ class _Search:
             error = float(self._errors().max())
             if error < best[0]:
                 best = (error, self.weights, self.transforms, list(self.parents), self.positions)
-            yield (number + 1) / rounds
+            report((number + 1) / rounds)
         self.error, self.weights, self.transforms, self.parents, self.positions = best
         self.emphasis[:] = 1.0
 

@@ -132,9 +132,8 @@ def _read_block(reader: _ArrayReader) -> BlockHistory:
         still_steps, *dial_values = reader.take("still", -1).tolist()
         sleep = SleepCounter(still_steps, np.array(dial_values), acceleration)
     switches, lag = reader.take_optional("muscles", -1, 2), reader.take_optional("contraction lag", 3)
-    sensors = reader.take_optional("sensors", -1)
+    sensors, violence = reader.take_optional("sensors", -1), reader.take_optional("violence", 3)
     caught, steering = reader.take_optional("catch", -1, 7), reader.take_optional("steering", -1, -1)
-    violence = reader.take_optional("violence", 3)
     reference_names = [name for name in reader.rest if name.endswith(_REFERENCE_SUFFIX)]
     reference_flows = {name.removesuffix(_REFERENCE_SUFFIX): reader.rest.pop(name) for name in reference_names}
     return BlockHistory(
