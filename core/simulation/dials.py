@@ -188,6 +188,7 @@ class DialInterpreter:
         return any(not system.regions[k].has_elastic_stiffness for k in system.regions_of(place))
 
     def _eigenvalues(self, body: int, settings: Settings) -> tuple[float, ...]:
+        """Return the first eigenvalues of a body's regions in ascending order, in 1/s^2."""
         number, place = self._statics.assembly.island_and_block(body)
         island_data = self._statics.islands[number]
         island_settings = [settings if k == body else self._scene.bodies[k].settings for k in island_data.bodies]
