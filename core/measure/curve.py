@@ -72,9 +72,11 @@ def release_curve(release: ReleaseResult, law: SettleLaw, fps: float, dial: floa
     """Return the curve of a release test. dial: frames. bounce: 0 to 1."""
     signed = np.copysign(release.distance, release.projection)
     rest, lead = (release.time_to_rest + law.time_to_peak) * fps, law.time_to_peak * fps
-    curve = _make_curve(lead + release.times * fps, signed, lead, rest, release.overshoot, law, fps, dial, bounce)
     # The first-mode law has no lead and counts from the release.
-    return curve if lead > 0.0 else replace(curve, since="release")
+    since = "stop" if lead > 0.0 else "release"
+    frames = lead + release.times * fps
+    curve = SettleCurve(frames, signed, None, None, dial, rest, bounce, release.overshoot, since)
+    return _with_prediction(curve, lead, law, fps)
 
 
 def simulation_curve(
@@ -131,25 +133,15 @@ def shot_curve(
     overshoot = max(-float(along[peak:].min()), 0.0)
     # If the shot ends in motion, its last frame is no rest shape. The tail must be longer than Settle.
     rest = peak + rest_time(relative[peak:], 1.0) if len(relative) > dial else float("inf")
-    curve = _make_curve(times, np.copysign(relative, along), float(peak), rest, overshoot, law, fps, dial, bounce)
-    return replace(curve, swing=float(distance[peak] / np.linalg.norm(np.ptp(tail[-1], axis=0))))
+    signed, swing = np.copysign(relative, along), float(distance[peak] / np.linalg.norm(np.ptp(tail[-1], axis=0)))
+    curve = SettleCurve(times, signed, None, None, dial, rest, bounce, overshoot, swing=swing)
+    return _with_prediction(curve, float(peak), law, fps)
 
 
-def _make_curve(
-    frames: Array,
-    measured: Array,
-    peak: float,
-    rest: float,
-    overshoot: float,
-    law: SettleLaw,
-    fps: float,
-    dial: float,
-    bounce: float,
-) -> SettleCurve:
+def _with_prediction(curve: SettleCurve, peak: float, law: SettleLaw, fps: float) -> SettleCurve:
     """Return the curve with the law's prediction. peak: frames to the largest swing."""
     # Before the peak, the law is evaluated back to the time of the stop.
-    times = np.maximum((frames - peak) / fps, -law.time_to_peak)
+    times = np.maximum((curve.frames - peak) / fps, -law.time_to_peak)
     swing = 1.0 if law.frequency == 0.0 else float(np.hypot(1.0, law.decay / law.frequency))
     envelope = np.minimum(swing * np.exp(-law.decay * np.maximum(times, 0.0)), 1.0)
-    predicted = np.asarray(law.release_response(times))
-    return SettleCurve(frames, measured, predicted, envelope, dial, rest, bounce, overshoot)
+    return replace(curve, predicted=np.asarray(law.release_response(times)), envelope=envelope)
