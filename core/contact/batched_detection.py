@@ -16,7 +16,15 @@ from ..geometry.collision.proximity import nearest_triangles_among, side_of_surf
 from ..geometry.mesh.triangles import Triangles
 from .collision_state import CollisionState
 from .collision_surface import DirectedPair, SurfaceBatch
-from .collisions import MAX_START_DEPTH, SEARCH_FACTOR, TUNNELLING_DEPTH, Collisions, no_collisions, relative_motion
+from .collisions import (
+    MAX_START_DEPTH,
+    SEARCH_FACTOR,
+    TUNNELLING_DEPTH,
+    Collisions,
+    no_collisions,
+    point_collisions,
+    relative_motion,
+)
 from .contact_history import POINT, ContactHistory
 from .contact_model import ContactModel
 
@@ -77,12 +85,8 @@ class BatchedDetection:
                 np.einsum("ki,ki->k", start[point] - corner, start_surface.normals[triangle]) < min_height[point]
             )
             remaining = np.flatnonzero(closed[point] & ~is_forbidden)
-            is_forbidden[remaining] = ~has_opposing_face(
-                end_surface,
-                batch.vertex_triangles,
-                batch.points[point[remaining]],
-                end_surface.normals[triangle[remaining]],
-            )
+            own, normals = batch.points[point[remaining]], end_surface.normals[triangle[remaining]]
+            is_forbidden[remaining] = ~has_opposing_face(end_surface, batch.vertex_triangles, own, normals)
             return np.asarray(is_forbidden)
 
         sizes = _target_sizes(end_surface, batch)
@@ -91,28 +95,17 @@ class BatchedDetection:
         )
         sign, normal = side_of_surface(end_surface, near, sizes[point_pair[near.point]])
         pair = point_pair[near.point]
-        needs_single = (
-            is_crowded
-            | self._started_inside(pairs)
-            | _mask_of(pair[sign * near.distance < -TUNNELLING_DEPTH * distance[pair]], len(pairs))
-        )
-        needs_single |= _mask_of(point_pair[path > model.thicknesses[b][point_pair]], len(pairs))
+        needs_single = is_crowded | self._started_inside(pairs)
+        needs_single[pair[sign * near.distance < -TUNNELLING_DEPTH * distance[pair]]] = True
+        needs_single[point_pair[path > model.thicknesses[b][point_pair]]] = True
         stencil = np.column_stack([batch.points[near.point], batch.triangles[near.triangle]])
         # As in single detections: see docs/decisions/0074.
         reach = SEARCH_FACTOR * distance[pair] + relative_motion(state, stencil, points, 1)
         is_reached = closed[near.point] | (sign < 0.0) | (near.distance <= reach)
         selected = np.flatnonzero(~needs_single[pair] & is_reached)
-        pair, stencil = pair[selected], stencil[selected]
-        point_index = stencil[:, 0]
-        return Collisions(
-            np.stack([a[pair], b[pair]], axis=1),
-            stencil,
-            np.column_stack([np.ones(len(selected)), -near.weights[selected]]),
-            normal[selected],
-            point_index - model.point_starts[a[pair]],
-            POINT,
-            model.areas[point_index],
-        ), needs_single
+        surfaces = np.stack([a, b], axis=1)[pair[selected]]
+        found = point_collisions(model, surfaces, stencil[selected], near.weights[selected], normal[selected])
+        return found, needs_single
 
     def _start_surface(self, key: tuple[DirectedPair, ...], batch: SurfaceBatch) -> Triangles:
         """Return the batch's surface at the step's start."""
@@ -168,9 +161,3 @@ def _target_sizes(end_surface: Triangles, batch: SurfaceBatch) -> Array:
     low = np.minimum.reduceat(end_surface.low.take(batch.target_triangles, axis=1), first, axis=1)
     high = np.maximum.reduceat(end_surface.high.take(batch.target_triangles, axis=1), first, axis=1)
     return np.asarray(np.sqrt(((high - low) ** 2).sum(axis=0)))
-
-
-def _mask_of(indices: Index, count: int) -> Mask:
-    found = np.zeros(count, dtype=bool)
-    found[indices] = True
-    return found

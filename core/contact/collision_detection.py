@@ -278,7 +278,7 @@ class CollisionDetection:
         return [
             edge_contacts,
             nearest_contacts,
-            *secondary_self_contacts(nearest_contacts, end_surfaces[a], surface.areas, distance, pair_filter, sided),
+            *secondary_self_contacts(nearest_contacts, end_surfaces[a], self.model, distance, pair_filter, sided),
         ]
 
     def _is_near_box(self, candidates: Array, a: int, b: int, points: Array, bounds: tuple[Array, Array]) -> Mask:

@@ -11,6 +11,7 @@ from scipy.sparse import csr_matrix
 from ..base.arrays import Array, Index
 from .collision_state import CollisionState
 from .contact_history import EDGE, POINT, ContactHistory
+from .contact_model import ContactModel
 from .penalty_and_friction import ContactSet
 
 # Search radius in contact distances, in addition to the displacement during the step.
@@ -49,6 +50,18 @@ class Collisions:
         return len(self.normal)
 
 
+def point_collisions(
+    model: ContactModel, surfaces: Index, stencil: Index, weights: Array, normal: Array, kind: int = POINT
+) -> Collisions:
+    """Return collisions of points with triangles.
+
+    surfaces, stencil, normal, kind: see Collisions.  weights: (k, 3) barycentric, of the touched place.
+    """
+    point = stencil[:, 0]
+    all_weights, feature = np.column_stack([np.ones(len(point)), -weights]), point - model.point_starts[surfaces[:, 0]]
+    return Collisions(surfaces, stencil, all_weights, normal, feature, kind, model.areas[point])
+
+
 def no_collisions() -> Collisions:
     """Return an empty batch."""
     none = np.zeros(0, dtype=np.int64)
@@ -68,7 +81,9 @@ def build_contacts(
     batches = [one for one in collisions if len(one)]
     count = sum(len(one) for one in batches)
     if not count:
-        return no_contacts(model.operator.shape[1])
+        none, vectors = np.zeros(0), np.zeros((0, 3))
+        key, weights = np.zeros((0, 4), dtype=np.int64), csr_matrix((0, model.operator.shape[1]))
+        return ContactSet(weights, vectors, vectors, none, none, none, none, vectors, key, vectors)
     surfaces, stencil, weights, normal, feature, area = (
         np.concatenate([getattr(one, name) for one in batches])
         for name in ("surfaces", "stencil", "weights", "normal", "feature", "area")
@@ -155,12 +170,3 @@ def _side_friction(state: CollisionState, stencil: Index, weights: Array, slip: 
     return np.asarray(
         scale * np.where(has_front, 0.5 * (forward * (1.0 + cosine) + backward * (1.0 - cosine)), forward)
     )
-
-
-def no_contacts(nodes: int) -> ContactSet:
-    """Return a contact set without contacts, for the given number of nodes."""
-    none = np.zeros(0)
-    return ContactSet(
-        csr_matrix((0, nodes)), np.zeros((0, 3)), np.zeros((0, 3)), none, none, none, none, np.zeros((0, 3)),
-        np.zeros((0, 4), dtype=np.int64), np.zeros((0, 3)),
-    )  # fmt: skip

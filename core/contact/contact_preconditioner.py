@@ -95,24 +95,20 @@ class InverseColumns:
     def _column_batch(self, batch: int) -> SinglePrecisionArray:
         """Return the columns (COLUMN_BATCH, 3, 3s) of a batch of nodes, restricted to the nodes."""
         if batch in self._column_batches:
-            self._column_batches[batch] = found = self._column_batches.pop(batch)
-            return found
+            self._column_batches[batch] = known = self._column_batches.pop(batch)
+            return known
         nodes = self.nodes[batch * COLUMN_BATCH : (batch + 1) * COLUMN_BATCH]
         right = np.zeros((3 * self._count, 3 * len(nodes)))
         right[(3 * nodes[:, None] + np.arange(3)).ravel(), np.arange(3 * len(nodes))] = 1.0
-        columns = np.ascontiguousarray(_solve_single_precision(self._solve, right)[self._rows].T).reshape(
-            len(nodes), 3, -1
-        )
+        if isinstance(self._solve, MultifrontalSolve):
+            found = self._solve.solve_single_precision(right.astype(np.float32))
+        else:
+            found = np.asarray(self._solve(right), dtype=np.float32)
+        columns = np.ascontiguousarray(found[self._rows].T).reshape(len(nodes), 3, -1)
         while self._column_batches and (len(self._column_batches) + 1) * columns.nbytes > _COLUMN_CACHE_BYTES:
             self._column_batches.pop(next(iter(self._column_batches)))
         self._column_batches[batch] = columns
         return columns
-
-
-def _solve_single_precision(solve: Solve, right: Array) -> SinglePrecisionArray:
-    if isinstance(solve, MultifrontalSolve):
-        return solve.solve_single_precision(right.astype(np.float32))
-    return np.asarray(solve(right), dtype=np.float32)
 
 
 @dataclass(frozen=True)

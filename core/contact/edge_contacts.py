@@ -68,7 +68,7 @@ def _edge_candidates(
     """
     model = state.model
     first_surface, second_surface = model.surfaces[a], model.surfaces[b]
-    first_edges, second_edges, ends = (
+    first_edges, second_edges, vertices = (
         (first_surface.sharp_edge_indices, second_surface.smooth_edge_indices, second_surface.smooth_edge_vertices),
         (first_surface.all_edge_indices, second_surface.sharp_edge_indices, second_surface.sharp_edge_vertices),
         (first_surface.all_edge_indices, second_surface.all_edge_indices, second_surface.used_vertices),
@@ -76,22 +76,15 @@ def _edge_candidates(
     if not len(first_edges) or not len(second_edges):
         return None
     first_points, second_points = points[model.points_of(a)], points[model.points_of(b)]
-    first_edges = first_edges[
-        _edges_near_box(first_points, first_surface.edges_and_faces[0][first_edges], second_points[ends], radius)
-    ]
+    first_ends, second_ends = first_surface.edges_and_faces[0], second_surface.edges_and_faces[0]
+    first_edges = first_edges[_edges_near_box(first_points, first_ends[first_edges], second_points[vertices], radius)]
     if not len(first_edges):
         return None
     tree = _collider_tree(state, second_points, b, second_edges, selection) if second_surface.is_collider else None
     if tree is not None:
         return _EdgePairBatch(a, b, first_edges, second_edges, radius, tree)
-    second_edges = second_edges[
-        _edges_near_box(
-            second_points,
-            second_surface.edges_and_faces[0][second_edges],
-            first_points[first_surface.edges_and_faces[0][first_edges].ravel()],
-            radius,
-        )
-    ]
+    near = first_points[first_ends[first_edges].ravel()]
+    second_edges = second_edges[_edges_near_box(second_points, second_ends[second_edges], near, radius)]
     return _EdgePairBatch(a, b, first_edges, second_edges, radius) if len(second_edges) else None
 
 
@@ -130,11 +123,8 @@ def edge_edge_contacts(
         motion = float(np.sqrt((displacement * displacement).sum(axis=1).max())) + float(bounds[1][b])
         max_radius = 0.25 * min(first_surface.size or np.inf, second_surface.size)
         # Pairs of two sharp edges are in the first round.
-        rounds = (
-            ((2, 0.0),)
-            if thorough and first_surface.is_closed and second_surface.is_closed
-            else ((1, 0.0), (0, max_motion))
-        )
+        are_all_tested = thorough and first_surface.is_closed and second_surface.is_closed
+        rounds = ((2, 0.0),) if are_all_tested else ((1, 0.0), (0, max_motion))
         for selection, skipped in rounds:
             radius = _SEARCH_FACTOR * state.pair_distances[a, b] + min(max(motion - skipped, 0.0), max_radius)
             batch = _edge_candidates(state, points, a, b, selection, radius)

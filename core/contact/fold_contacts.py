@@ -14,9 +14,10 @@ import numpy as np
 from ..base.arrays import Array, Index, Mask
 from ..geometry.collision.proximity import NearestTriangles, PairExclusion, nearest_triangles
 from ..geometry.mesh.triangles import Triangles
-from .collisions import Collisions
+from .collisions import Collisions, point_collisions
 from .contact_history import CORNER_KINDS
 from .contact_hysteresis import HOLLOW_TOLERANCE, NEAR_FACTOR, SAME_NORMAL_TOLERANCE
+from .contact_model import ContactModel
 
 # Function of point indices (k,) and their nearest triangles that returns the side of each triangle, and its normal.
 SideFunction = Callable[[Index, NearestTriangles], tuple[Array, Array]]
@@ -25,14 +26,14 @@ SideFunction = Callable[[Index, NearestTriangles], tuple[Array, Array]]
 def secondary_self_contacts(
     nearest_contacts: Collisions,
     surface: Triangles,
-    areas: Array,
+    model: ContactModel,
     distance: float,
     forbidden: PairExclusion,
     side_function: SideFunction,
 ) -> list[Collisions]:
     """Return the further contacts of points that touch their own sheet, nearest side first.
 
-    nearest_contacts: the first contact of each point; not empty.  areas: (v,) m^2 of the points.  distance: m.
+    nearest_contacts: the first contact of each point; not empty.  distance: m.
         forbidden: pairs of points and triangles of the sheet to ignore.
 
     A triangle counts as another side if its normal differs. It is in a fold with the known sides if each touched place
@@ -45,10 +46,8 @@ def secondary_self_contacts(
     corner_places = points[nearest_contacts.stencil[:, 1:] - first_point]
     face_normals = np.cross(corner_places[:, 1] - corner_places[:, 0], corner_places[:, 2] - corner_places[:, 0])
     sides[active, 0] = face_normals / np.maximum(np.linalg.norm(face_normals, axis=1), 1e-300)[:, None]
-    touched_places[active, 0], contact_normals[active, 0] = (
-        np.einsum("kj,kji->ki", -nearest_contacts.weights[:, 1:], corner_places),
-        nearest_contacts.normal,
-    )
+    touched_places[active, 0] = np.einsum("kj,kji->ki", -nearest_contacts.weights[:, 1:], corner_places)
+    contact_normals[active, 0] = nearest_contacts.normal
     found = []
     for count, kind in enumerate(CORNER_KINDS, 1):
         candidates = active
@@ -72,17 +71,7 @@ def secondary_self_contacts(
         active = active[accepted]
         sides[active, count] = surface.normals[hits.triangle[accepted]]
         touched_places[active, count], contact_normals[active, count] = touch_points[accepted], normal[accepted]
-        stencil = np.column_stack([active, corners[accepted]]) + first_point
-        weights = np.column_stack([np.ones(len(accepted)), -hits.weights[accepted]])
-        found.append(
-            Collisions(
-                nearest_contacts.surfaces[: len(accepted)],
-                stencil,
-                weights,
-                normal[accepted],
-                active,
-                kind,
-                areas[active],
-            )
-        )
+        stencil, surfaces = np.column_stack([active, corners[accepted]]) + first_point, nearest_contacts.surfaces
+        weights, normal = hits.weights[accepted], normal[accepted]
+        found.append(point_collisions(model, surfaces[: len(accepted)], stencil, weights, normal, kind))
     return found

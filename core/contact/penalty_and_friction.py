@@ -80,10 +80,6 @@ class ContactSet:
         """Return the contacts at some indices or in a mask."""
         return ContactSet(**{one.name: getattr(self, one.name)[indices] for one in fields(self)})
 
-    def with_scaled_stiffness(self, factors: Array) -> ContactSet:
-        """Return the contacts with their stiffness multiplied by factors (k,)."""
-        return replace(self, stiffness=self.stiffness * factors)
-
 
 @dataclass(frozen=True)
 class ContactForces:
@@ -137,31 +133,21 @@ class ContactPotential:
 
     def _value_gradient(self, forces: ContactForces) -> tuple[float, Array]:
         contacts = self.contacts
-        negative_gap, negative_deep_gap = (
-            np.minimum(forces.gap, 0.0),
-            np.minimum(forces.gap + DEEP_FRACTION * contacts.distance, 0.0),
-        )
+        negative_gap = np.minimum(forces.gap, 0.0)
+        negative_deep_gap = np.minimum(forces.gap + DEEP_FRACTION * contacts.distance, 0.0)
         value = 0.5 * float(contacts.stiffness @ (negative_gap**2 + DEEP_STIFFNESS * negative_deep_gap**2))
         slip_distance, limit = self._slip_and_limit(forces)
         is_sticking = slip_distance * contacts.stiffness <= limit
-        value += float(
-            np.where(
-                is_sticking,
-                0.5 * contacts.stiffness * slip_distance**2,
-                limit * (slip_distance - 0.5 * limit / np.maximum(contacts.stiffness, _TINY)),
-            ).sum()
-        )
+        sliding = limit * (slip_distance - 0.5 * limit / np.maximum(contacts.stiffness, _TINY))
+        value += float(np.where(is_sticking, 0.5 * contacts.stiffness * slip_distance**2, sliding).sum())
         friction_stiffness = np.where(is_sticking, contacts.stiffness, limit / np.maximum(slip_distance, _TINY))
-        return value, np.asarray(
-            contacts.transposed_weights
-            @ (friction_stiffness[:, None] * forces.slip - forces.force[:, None] * contacts.normal)
-        )
+        pulls = friction_stiffness[:, None] * forces.slip - forces.force[:, None] * contacts.normal
+        return value, np.asarray(contacts.transposed_weights @ pulls)
 
     def _slip_and_limit(self, forces: ContactForces) -> tuple[Array, Array]:
         """Return the slip distances (k,) m, and the friction limits (k,) N."""
-        return np.sqrt(
-            np.einsum("ki,ki->k", forces.slip, forces.slip)
-        ), self.contacts.friction * self.lagged_normal_force
+        distances = np.sqrt(np.einsum("ki,ki->k", forces.slip, forces.slip))
+        return distances, self.contacts.friction * self.lagged_normal_force
 
     def contact_states(self, positions: Array) -> Index:
         """Return the state (k,) of each contact, which selects the branch of U.
@@ -171,11 +157,8 @@ class ContactPotential:
         forces = self.forces_at(positions)
         slip_distance, limit = self._slip_and_limit(forces)
         is_sliding = (slip_distance * self.contacts.stiffness > limit) & (limit > 0.0)
-        return (
-            (forces.gap < 0.0).astype(np.int64)
-            + (forces.gap + DEEP_FRACTION * self.contacts.distance < 0.0)
-            + 4 * is_sliding
-        )
+        is_deep = forces.gap + DEEP_FRACTION * self.contacts.distance < 0.0
+        return (forces.gap < 0.0).astype(np.int64) + is_deep + 4 * is_sliding
 
     def stiffness_blocks(self, positions: Array, states: Index | None = None) -> Array:
         """Return the second derivative of U by each contact's offset, (k, 3, 3) N/m, positive semi-definite.
@@ -292,7 +275,9 @@ class PenaltyScaling:
 
     def __call__(self, contacts: ContactSet) -> ContactSet:
         """Return the contacts with their current stiffness."""
-        return contacts.with_scaled_stiffness(self._factors_of(contacts.key)) if len(self._keys) else contacts
+        if not len(self._keys):
+            return contacts
+        return replace(contacts, stiffness=contacts.stiffness * self._factors_of(contacts.key))
 
     def raise_stiffness(self, contacts: ContactSet, positions: Array, start_depth: Array) -> bool:
         """Raise the stiffness of contacts that are too deep at positions (n, 3) m; return whether any was raised.

@@ -486,10 +486,9 @@ SHOWN int64_t dampsim_near_edges(int64_t n, int64_t leaves, const int32_t *restr
                                  asked_points + 3 * (int64_t)asked_edges[2 * i + 1], 0, 0};
         double box[6];
         for (int k = 0; k < 3; k++) {
-            const double low = ends[0][k] < ends[1][k] ? ends[0][k] : ends[1][k];
-            const double high = ends[0][k] < ends[1][k] ? ends[1][k] : ends[0][k];
-            box[k] = low - reach;
-            box[3 + k] = high + reach;
+            const double a = ends[0][k], b = ends[1][k];
+            box[k] = (a < b ? a : b) - reach;
+            box[3 + k] = (a < b ? b : a) + reach;
         }
         const int64_t begin = count;
         begin_walk(&walk);

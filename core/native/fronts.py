@@ -32,12 +32,23 @@ class CompiledFronts:
 
         Raises ValueError if the arrays do not match, because the kernel does not check bounds.
         """
-        _check_fronts(bounds, ancestor_rows, columns, order)
+        count = len(order)
+        require_row_count(count, "rows")
+        require_indices(order, (count,), count, "rows in elimination order")
+        if np.any(np.bincount(order, minlength=count) != 1):
+            raise ValueError("rows in elimination order are repeated")
+        if not bounds or not len(bounds) == len(ancestor_rows) == len(columns):
+            raise ValueError(f"{len(bounds)} fronts have {len(ancestor_rows)} ancestors and {len(columns)} matrices")
+        limits, ancestors = np.array(bounds), np.concatenate(ancestor_rows)
+        require_indices(limits, (len(bounds), 2), count + 1, "bounds of fronts")
+        require_indices(ancestors, (len(ancestors),), count, "ancestors of fronts")
+        own_counts = (limits[:, 1] - limits[:, 0]).tolist()
+        shapes = [(own + len(rows), own) for own, rows in zip(own_counts, ancestor_rows, strict=True)]
+        if min(own_counts) < 0 or [one.shape for one in columns] != shapes:
+            raise ValueError("the matrices of fronts do not match their rows")
         self._function, self._row_count, self._front_count = library.solve, len(order), len(bounds)
-        ancestor_counts, sizes = np.array([len(one) for one in ancestor_rows]), np.array([one.size for one in columns])
-        fronts = np.column_stack([np.array(bounds), _starts(ancestor_counts), ancestor_counts, _starts(sizes)]).astype(
-            np.int64
-        )
+        counts, sizes = np.array([len(one) for one in ancestor_rows]), np.array([one.size for one in columns])
+        fronts = np.column_stack([limits, _starts(counts), counts, _starts(sizes)]).astype(np.int64)
         buffer = np.empty(int(sizes.sum()), dtype=np.float32)
         self.columns = list[SinglePrecisionArray]()
         for start, one in zip(fronts[:, 4], columns, strict=True):
@@ -45,7 +56,7 @@ class CompiledFronts:
             view[...] = one
             self.columns.append(view)
         self._workspace_size = max(one.shape[0] for one in columns)
-        self._buffers = fronts, np.concatenate(ancestor_rows).astype(np.int32), buffer, order.astype(np.int32)
+        self._buffers = fronts, ancestors.astype(np.int32), buffer, order.astype(np.int32)
         self._pointers = pointers(*self._buffers)
 
     def solve(self, right: SinglePrecisionArray) -> SinglePrecisionArray:
@@ -61,29 +72,6 @@ class CompiledFronts:
         given = pointers(right_side, answer, solution, front_workspace)
         self._function(self._row_count, self._front_count, *self._pointers, *given)
         return answer
-
-
-def _check_fronts(
-    bounds: Sequence[tuple[int, int]],
-    ancestor_rows: Sequence[Index],
-    columns: Sequence[SinglePrecisionArray],
-    order: Index,
-) -> None:
-    """Raise ValueError unless the fronts have matrices of the right shapes and each row occurs in the order once."""
-    count = len(order)
-    require_row_count(count, "rows")
-    require_indices(order, (count,), count, "rows in elimination order")
-    if np.any(np.bincount(order, minlength=count) != 1):
-        raise ValueError("rows in elimination order are repeated")
-    if not bounds or not len(bounds) == len(ancestor_rows) == len(columns):
-        raise ValueError(f"{len(bounds)} fronts have {len(ancestor_rows)} ancestors and {len(columns)} matrices")
-    limits, ancestors = np.array(bounds), np.concatenate(ancestor_rows)
-    require_indices(limits, (len(bounds), 2), count + 1, "bounds of fronts")
-    require_indices(ancestors, (len(ancestors),), count, "ancestors of fronts")
-    own_counts = (limits[:, 1] - limits[:, 0]).tolist()
-    shapes = [(own + len(rows), own) for own, rows in zip(own_counts, ancestor_rows, strict=True)]
-    if min(own_counts) < 0 or [one.shape for one in columns] != shapes:
-        raise ValueError("the matrices of fronts do not match their rows")
 
 
 def _starts(lengths: Index) -> Index:

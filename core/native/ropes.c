@@ -127,6 +127,14 @@ WIDE SHOWN double dampsim_rods(int64_t m, const int32_t *restrict nodes, const d
     return total;
 }
 
+/* Rotate a vector of two numbers. */
+static inline void rotate(double *first, double *second, double cosine, double sine)
+{
+    const double one = *first, two = *second;
+    *first = cosine * one - sine * two;
+    *second = sine * one + cosine * two;
+}
+
 /* Set the negative eigenvalues of a symmetric matrix (6, 6) to zero, by Jacobi's method. */
 WIDE static void project_positive(double matrix[6][6])
 {
@@ -151,21 +159,9 @@ WIDE static void project_positive(double matrix[6][6])
                 const double root = __builtin_sqrt(slant * slant + 1.0);
                 const double tangent = slant < 0.0 ? 1.0 / (slant - root) : 1.0 / (slant + root);
                 const double c = 1.0 / __builtin_sqrt(tangent * tangent + 1.0), s = tangent * c;
-                for (int k = 0; k < 6; k++) {
-                    const double first = work[k][p], second = work[k][q];
-                    work[k][p] = c * first - s * second;
-                    work[k][q] = s * first + c * second;
-                }
-                for (int k = 0; k < 6; k++) {
-                    const double first = work[p][k], second = work[q][k];
-                    work[p][k] = c * first - s * second;
-                    work[q][k] = s * first + c * second;
-                }
-                for (int k = 0; k < 6; k++) {
-                    const double first = vectors[k][p], second = vectors[k][q];
-                    vectors[k][p] = c * first - s * second;
-                    vectors[k][q] = s * first + c * second;
-                }
+                for (int k = 0; k < 6; k++) rotate(&work[k][p], &work[k][q], c, s);
+                for (int k = 0; k < 6; k++) rotate(&work[p][k], &work[q][k], c, s);
+                for (int k = 0; k < 6; k++) rotate(&vectors[k][p], &vectors[k][q], c, s);
             }
     }
     for (int n = 0; n < 6; n++) {

@@ -76,6 +76,7 @@ class EnvelopeFactors:
     Pieces are ranges of rows that no block couples with others.
 
     piece_count: p.  piece_of_row: (n,).
+    buffers: first rows of the pieces (p + 1,), starts, columns, and first column and offset of each row (n,).
     work: multiplications of a factorisation.
     """
 
@@ -103,13 +104,8 @@ class EnvelopeFactors:
         pieces = np.append(np.flatnonzero(begins), count).astype(np.int32)
         self._size = int(offsets[-1])
         self._factors: Array | None = None
-        self._buffers = pieces, integers(starts), integers(columns), integers(first), offsets[:-1].copy()
-        self._pointers = pointers(*self._buffers)
-
-    @property
-    def buffers(self) -> tuple[Places | Index, ...]:
-        """First rows of the pieces (p + 1,), starts, columns, and first column and offset of each row (n,)."""
-        return self._buffers
+        self.buffers: tuple[Places | Index, ...] = pieces, *map(integers, (starts, columns, first)), offsets[:-1].copy()
+        self._pointers = pointers(*self.buffers)
 
     @property
     def counts(self) -> tuple[int, int, int]:

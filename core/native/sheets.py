@@ -131,11 +131,7 @@ class CompiledShell:
         rows = np.arange(self._count).repeat(np.diff(starts))
         upper = columns >= rows
         first, second = hinges[rows[upper]], hinges[columns[upper]]
-        shape = (len(first), 4, 4)
-        return (
-            np.broadcast_to(first[:, :, None], shape).astype(np.int64),
-            np.broadcast_to(second[:, None, :], shape).astype(np.int64),
-        )
+        return first[:, :, None].repeat(4, axis=2).astype(np.int64), second[:, None].repeat(4, axis=1).astype(np.int64)
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
         """Return the energy in J and its gradient (n, 3) in N at positions (n, 3) m."""

@@ -69,12 +69,8 @@ def symmetric_pivots(matrix: csr_matrix) -> Array | None:
 
 
 def _superlu(matrix: csr_matrix) -> SuperLU:
-    return splu(
-        matrix.tocsc(),
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
+    options = {"SymmetricMode": True}
+    return splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
 
 
 @dataclass(frozen=True)

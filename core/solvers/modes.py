@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags, identity
@@ -68,24 +69,13 @@ def smallest_eigenvalue(
     stiff = diagonal[diagonal > 0.0]
     scale = float(np.median(stiff) if singular and len(stiff) else diagonal.mean())
     shift = -_SHIFT * scale if rigid_modes or singular else 0.0
-    start = np.random.default_rng(0).standard_normal(block.shape[0])
-    max_restarts = _RESTARTS if singular else None
     inverse = None
     if is_large:
         # By default, eigsh would use a non-symmetric factorisation.
         solve = factorise((block - shift * identity(block.shape[0])).tocsr())
         inverse = LinearOperator(block.shape, matvec=solve, dtype=float)
     try:
-        values = eigsh(
-            block,
-            k=count,
-            sigma=shift,
-            v0=start,
-            return_eigenvectors=False,
-            tol=1e-8,
-            maxiter=max_restarts,
-            OPinv=inverse,
-        )
+        values = _eigenvalues_near(block, count, shift, maxiter=_RESTARTS if singular else None, OPinv=inverse)
     except ArpackError:
         # Among so many eigenvalues near zero, the smallest is zero.
         if singular or block.shape[0] > _DENSE_SIZE:
@@ -98,6 +88,12 @@ def smallest_eigenvalue(
             return 0.0
         found = float(np.linalg.eigvalsh(block.toarray())[rigid_modes])
     return found
+
+
+def _eigenvalues_near(block: csr_matrix, count: int, shift: float, **options: Any) -> Array:
+    """Return a number of eigenvalues near a shift. options: of eigsh().  Raises ArpackError."""
+    start = np.random.default_rng(0).standard_normal(block.shape[0])
+    return np.asarray(eigsh(block, count, sigma=shift, v0=start, return_eigenvectors=False, tol=1e-8, **options))
 
 
 def _smallest_by_iteration(block: csr_matrix, root: Array, places: Array) -> float | None:
@@ -142,14 +138,8 @@ def _lobpcg_inverse(block: csr_matrix, solve: Solve, steps: int) -> float | None
     with warnings.catch_warnings():
         # Convergence is checked below.
         warnings.simplefilter("ignore")
-        values, vectors = lobpcg(
-            block,
-            start,
-            M=LinearOperator(block.shape, matvec=solve, matmat=solve, dtype=float),
-            tol=_RESIDUAL * estimate,
-            maxiter=_MAX_ROUNDS,
-            largest=False,
-        )
+        inverse = LinearOperator(block.shape, matvec=solve, matmat=solve, dtype=float)
+        values, vectors = lobpcg(block, start, M=inverse, tol=_RESIDUAL * estimate, maxiter=_MAX_ROUNDS, largest=False)
     eigenvalue, vector = float(values[0]), vectors[:, 0]
     residual = float(np.linalg.norm(block @ vector - eigenvalue * vector)) / float(np.linalg.norm(vector))
     return eigenvalue if eigenvalue > 0.0 and residual <= 10.0 * _RESIDUAL * eigenvalue else None
@@ -174,12 +164,9 @@ def smallest_eigenvalue_above(stiffness: csr_matrix, mass: Array, nodes: Index, 
         values = np.linalg.eigvalsh(block.toarray())
         above = values[values > bound]
         return float(above[0]) if len(above) else None
-    start = np.random.default_rng(0).standard_normal(block.shape[0])
     try:
         # With this shift, eigenvalues above the bound come first.
-        values = eigsh(
-            block, k=1, sigma=bound, which="LA", v0=start, return_eigenvectors=False, tol=1e-8, maxiter=_RESTARTS
-        )
+        values = _eigenvalues_near(block, 1, bound, which="LA", maxiter=_RESTARTS)
     except (ArpackError, RuntimeError):
         return None
     return float(values[0]) if values[0] > bound else None

@@ -59,10 +59,8 @@ class TwoLevelPreconditioner:
         ratio = half / middle
         second = ratio / (2.0 - ratio**2)
         second_weight = 2.0 * second / half
-        self._first_coefficient, self._second_coefficient = (
-            np.float32((1.0 + second * ratio) / middle + second_weight),
-            np.float32(second_weight / middle),
-        )
+        self._first_coefficient = np.float32((1.0 + second * ratio) / middle + second_weight)
+        self._second_coefficient = np.float32(second_weight / middle)
 
     @staticmethod
     def of(matrix: csr_matrix, places: Array) -> TwoLevelPreconditioner | None:

@@ -46,26 +46,11 @@ class PointTriangleHits:
 
 
 @dataclass(frozen=True)
-class EdgeEdgeHits:
-    """First crossings of pairs of edges.
-
-    first: (k,) edge of a, ascending.  second: (k,) edge of b.  time: (k,).  s, t: (k,) parameters along the edges.
-    side: (k,) the sign of (direction of a × direction of b) · (offset from a to b) before the crossing.
-    """
-
-    first: Index
-    second: Index
-    time: Array
-    s: Array
-    t: Array
-    side: Array
-
-
-@dataclass(frozen=True)
 class EdgePairHits:
     """First crossings of given pairs of edges.
 
-    pair: (k,) ascending.  time, s, t, side: see EdgeEdgeHits.
+    pair: (k,) ascending.  time: (k,).  s, t: (k,) parameters along the edges.
+    side: (k,) the sign of (direction of a × direction of b) · (offset from a to b) before the crossing.
     """
 
     pair: Index
@@ -73,6 +58,14 @@ class EdgePairHits:
     s: Array
     t: Array
     side: Array
+
+
+@dataclass(frozen=True)
+class EdgeEdgeHits(EdgePairHits):
+    """First crossings of edges. first: (k,) edge of a, ascending.  second: (k,) edge of b."""
+
+    first: Index
+    second: Index
 
 
 def point_triangle_ccd(
@@ -188,7 +181,7 @@ def edge_edge_ccd(
         first, second = first[keep], second[keep]
 
     hits = _pair_crossings((a0, a1), (b0, b1), first, second)
-    return EdgeEdgeHits(first[hits.pair], second[hits.pair], hits.time, hits.s, hits.t, hits.side)
+    return EdgeEdgeHits(**vars(hits), first=first[hits.pair], second=second[hits.pair])
 
 
 def edge_pair_crossings(start: Array, end: Array, edges: Index, first: Index, second: Index) -> EdgePairHits:
@@ -228,11 +221,8 @@ def _pair_crossings(
             axis=0
         ) & (sines > 0.0)
         roots, edge_parameters = roots[inside], edge_parameters[:, inside]
-        time[roots], parameters[:, roots], side[roots] = (
-            times[k, roots],
-            np.clip(edge_parameters, 0.0, 1.0),
-            signs[k, roots],
-        )
+        time[roots], side[roots] = times[k, roots], signs[k, roots]
+        parameters[:, roots] = np.clip(edge_parameters, 0.0, 1.0)
     crossing = np.flatnonzero(np.isfinite(time))
     return EdgePairHits(hit[crossing], time[crossing], parameters[0, crossing], parameters[1, crossing], side[crossing])
 

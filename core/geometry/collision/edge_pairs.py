@@ -137,14 +137,10 @@ def sharp_edges(
         along = unit_vectors(surface.vertices[edge_vertices[edge, 1]] - surface.vertices[edge_vertices[edge, 0]])
         away = surface.vertices[edge_vertices[edge, 0]] - middles
         means[blades] = unit_vectors(unit_vectors(away - (away * along).sum(axis=1)[:, None] * along))
-    faces = np.concatenate(
-        [
-            np.stack([side[sharp], other[sharp]], axis=1) // 3,
-            np.stack([order[start[border]] // 3, np.full(len(border), -1)], axis=1),
-        ]
-    )
+    sharp_faces, border_faces = np.stack([side[sharp], other[sharp]], axis=1) // 3, order[start[border]] // 3
+    faces = np.concatenate([sharp_faces, np.column_stack([border_faces, np.full(len(border), -1)])])
     edges = np.concatenate([edge_vertices[pair[sharp]], edge_vertices[border]])
-    normals = np.concatenate([means, surface.normals[order[start[border]] // 3]])
+    normals = np.concatenate([means, surface.normals[border_faces]])
     return edges, normals, faces
 
 

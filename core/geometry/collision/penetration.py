@@ -68,10 +68,7 @@ def _seed_border_points(
     is_known = np.zeros(len(points), dtype=bool)
     crossing_edges = edges[inside[edges[:, 0]] != inside[edges[:, 1]]]
     starts_inside = inside[crossing_edges[:, 0]]
-    inner, outer = (
-        np.where(starts_inside, crossing_edges[:, 0], crossing_edges[:, 1]),
-        np.where(starts_inside, crossing_edges[:, 1], crossing_edges[:, 0]),
-    )
+    inner, outer = np.where(starts_inside, crossing_edges.T, crossing_edges.T[::-1])
     found = segment_triangle_hits(points[inner], points[outer], surface)
     order = np.lexsort((found.parameter, found.segment))
     # The intersection nearest to the inner end; on a shared edge, that of either triangle.

@@ -14,7 +14,6 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from ...base.arrays import Array, Index, Mask
-from ...native.box_tree import RuleArrays, TriangleTree
 from ..mesh.triangles import Triangles, unit_vectors
 from ..tetmesh.winding_number import WindingNumber
 from .bounding_discs import BoundingDiscs, discs_within_reach, one_disc_per_triangle
@@ -70,10 +69,11 @@ def nearest_triangles(
     reaches = np.broadcast_to(np.asarray(reach, dtype=np.float64), (len(points),))
     if surface.box_tree is not None and (is_excluded is None or isinstance(is_excluded, PairRules)):
         rules = (is_excluded or PairRules()).arrays(normals, surface, max_normal_cosine)
-        return _nearest_in_tree(surface, surface.box_tree, points, reaches, rules)
+        ties = np.full(len(points), _TIE_TOLERANCE * max(surface.size, 1e-3 * surface.max_coordinate)), _TIE_TOLERANCE
+        allowed = np.where((reaches >= 0.0) & np.isfinite(points).all(axis=1), reaches, np.nan)
+        return NearestTriangles(*surface.box_tree.nearest(points, allowed, ties, surface.is_degenerate, rules))
     rows = np.ascontiguousarray(points.T)
-    is_near = _is_near_surface(surface, rows, reaches)
-    near = np.flatnonzero(is_near)
+    near = _points_near(surface, rows, reaches)
     size = np.full(len(near), surface.size)
     search = _NearestSearch(
         surface, rows.take(near, axis=1), reaches[near], size, near, normals, max_normal_cosine, is_excluded
@@ -83,20 +83,6 @@ def nearest_triangles(
         if len(among):
             search.search(discs_within_reach(surface, among, search.points, float(reaches[near].max())))
     return search.result()
-
-
-def _nearest_in_tree(
-    surface: Triangles, tree: TriangleTree, points: Array, reaches: Array, rules: RuleArrays
-) -> NearestTriangles:
-    """Return the nearest triangles that rules allow, found by the kernel."""
-    slack = np.full(len(points), _tie_distance(surface, surface.size))
-    reach = np.where((reaches >= 0.0) & np.isfinite(points).all(axis=1), reaches, np.nan)
-    return NearestTriangles(*tree.nearest(points, reach, (slack, _TIE_TOLERANCE), surface.is_degenerate, rules))
-
-
-def _tie_distance(surface: Triangles, size: float) -> float:
-    """Return the difference of distances in m within which triangles of a surface of some size are equally near."""
-    return _TIE_TOLERANCE * max(size, 1e-3 * surface.max_coordinate)
 
 
 def nearest_triangles_among(
@@ -161,24 +147,18 @@ def side_of_surface(
     return sign, np.where(is_off_surface[:, None], direction, unit_vectors(feature))
 
 
-def _is_near_surface(surface: Triangles, rows: Array, reaches: Array) -> Mask:
-    """Return which finite points, rows (3, p), have a reach (p,) that overlaps the bounding box of the surface."""
-    is_near = np.asarray(np.isfinite(rows).all(axis=0))
+def _points_near(surface: Triangles, rows: Array, reaches: Array) -> Index:
+    """Return the finite points, rows (3, p), that have a reach (p,) that overlaps the bounding box of the surface."""
     if len(surface) == 0:
-        return np.zeros(len(is_near), dtype=bool)
-    low, high = surface.low.min(axis=1), surface.high.max(axis=1)
-    for row, bottom, top in zip(rows, low, high, strict=True):
-        is_near &= (row >= bottom - reaches) & (row <= top + reaches)
-    return is_near
+        return np.zeros(0, dtype=np.int64)
+    low, high = surface.low.min(axis=1)[:, None], surface.high.max(axis=1)[:, None]
+    return np.flatnonzero((np.isfinite(rows) & (rows >= low - reaches) & (rows <= high + reaches)).all(axis=0))
 
 
 def _triangles_near(surface: Triangles, rows: Array, reach: float) -> Index:
     """Return the triangles whose boxes are within reach, m, of the box of points, rows (3, p)."""
-    bottoms, tops = rows.min(axis=1) - reach, rows.max(axis=1) + reach
-    is_candidate = np.ones(len(surface), dtype=bool)
-    for k in range(3):
-        is_candidate &= (surface.high[k] >= bottoms[k]) & (surface.low[k] <= tops[k])
-    return np.flatnonzero(is_candidate)
+    bottom, top = rows.min(axis=1)[:, None] - reach, rows.max(axis=1)[:, None] + reach
+    return np.flatnonzero(((surface.high >= bottom) & (surface.low <= top)).all(axis=0))
 
 
 class _NearestSearch:
@@ -196,12 +176,8 @@ class _NearestSearch:
         is_excluded: PairExclusion | None,
     ) -> None:
         self.points = points
-        self._surface, self._point_ids, self._is_excluded, self._max_normal_cosine = (
-            surface,
-            point_ids,
-            is_excluded,
-            max_normal_cosine,
-        )
+        self._surface, self._point_ids = surface, point_ids
+        self._is_excluded, self._max_normal_cosine = is_excluded, max_normal_cosine
         self._point_normals = None if normals is None else np.asarray(normals)[point_ids]
         self._normals = None if self._point_normals is None else np.ascontiguousarray(self._point_normals.T)
         self._slack = _TIE_TOLERANCE * np.maximum(sizes, 1e-3 * surface.max_coordinate)

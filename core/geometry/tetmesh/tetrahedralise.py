@@ -74,13 +74,6 @@ def tet_corners(centre: Index, index: Index) -> Index:
     return corners
 
 
-def tets_in_box(low: Index, high: Index) -> tuple[Index, Index]:
-    """Return all tets whose lower centre is in the cubes low..high (3,), both inclusive."""
-    ranges = [np.arange(a, b + 1) for a, b in zip(low, high, strict=True)]
-    cells = np.stack(np.meshgrid(*ranges, indexing="ij"), axis=-1).reshape(-1, 3)
-    return (2 * cells + 1).repeat(12, axis=0), np.tile(np.arange(12), len(cells))
-
-
 def tet_keys(centre: Index, index: Index) -> Index:
     """Return a unique integer key per tet."""
     return node_keys(centre) * 12 + index
@@ -244,7 +237,9 @@ def _select_tets(
     keys = tet_keys(centre, index)
     _, first = np.unique(keys, return_index=True)
 
-    all_centre, all_index = tets_in_box(np.full(3, -1), cells)
+    # All tets whose lower centre is in the box, or in a cube beside it.
+    cubes = np.stack(np.meshgrid(*(np.arange(-1, count + 1) for count in cells), indexing="ij"), axis=-1).reshape(-1, 3)
+    all_centre, all_index = (2 * cubes + 1).repeat(12, axis=0), np.tile(np.arange(12), len(cubes))
     all_keys = tet_keys(all_centre, all_index)
     corners = tet_corners(all_centre, all_index)
     in_band = np.isin(all_keys, keys[first])
