@@ -141,7 +141,7 @@ class CollisionDetection:
             collisions.append(batch)
             single += [pair for pair, one in zip(batched, needs_single, strict=True) if one]
         collisions += [self._pair_collisions(a, b, points, bounds, end_surfaces) for a, b in single]
-        visible = [(a, b) for a, b in near_pairs if model.visible_surface[a] == a and model.visible_surface[b] == b]
+        visible = [pair for pair in near_pairs if model.are_visible(*pair)]
         sheets = [pair for pair in visible if model.are_sheets(*pair)]
         others = [pair for pair in visible if pair not in sheets]
         collisions += edge_edge_contacts(self.state, others, points, bounds, self._is_thorough)

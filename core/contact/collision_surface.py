@@ -106,9 +106,8 @@ class CollisionSurface:
     def vertex_triangles(self) -> Index:
         """Triangles (v, d) at each vertex, padded with repetitions; arbitrary for a vertex without triangles."""
         flat = self.triangles.ravel()
-        order = np.argsort(flat, kind="stable")
-        count = np.bincount(flat, minlength=len(self.rest))
-        first = np.concatenate([[0], np.cumsum(count)[:-1]])
+        order, count = np.argsort(flat, kind="stable"), np.bincount(flat, minlength=len(self.rest))
+        first = np.cumsum(count) - count
         place = first[:, None] + np.minimum(np.arange(max(int(count.max()), 1)), np.maximum(count - 1, 0)[:, None])
         return np.asarray(order[np.minimum(place, len(order) - 1)] // 3)
 
@@ -136,15 +135,12 @@ class CollisionSurface:
         topology = self.topology
         faces = np.full((len(topology.edges), 2), -1)
         flat = topology.triangle_edges.ravel()
-        order = np.argsort(flat, kind="stable")
-        first = np.searchsorted(flat[order], np.arange(len(topology.edges)))
+        order, counts = np.argsort(flat, kind="stable"), np.bincount(flat, minlength=len(faces))
+        first, has_second = np.cumsum(counts) - counts, counts > 1
         faces[:, 0] = order[first] // 3
-        next_place = np.minimum(first + 1, len(flat) - 1)
-        has_second = (flat[order[next_place]] == np.arange(len(topology.edges))) & (next_place > first)
-        faces[has_second, 1] = order[next_place[has_second]] // 3
+        faces[has_second, 1] = order[first[has_second] + 1] // 3
         if self.is_thread:
-            no_faces = np.full((len(self.wires), 2), -1)
-            return np.concatenate([topology.edges, np.sort(self.wires, axis=1)]), np.concatenate([faces, no_faces])
+            return self.touching_edges, np.concatenate([faces, np.full((len(self.wires), 2), -1)])
         return topology.edges, faces
 
     @cached_property
@@ -194,16 +190,10 @@ class CollisionSurface:
         """Compute cached properties now, so that the first frame with contact is not slow."""
         if self.is_plane or not len(self.triangles):
             return
-        found = [
-            self.edge_faces,
-            self.smooth_edge_vertices,
-            self.sharp_edge_vertices,
-            self.used_vertices,
-            self.areas,
-            self.median_edge_length,
-        ]
-        if self.is_closed:
-            found += [self.thickness, self.vertex_triangles]
+        names = ["edge_faces", "smooth_edge_vertices", "sharp_edge_vertices", "used_vertices", "areas"]
+        names += ["median_edge_length", *(("thickness", "vertex_triangles") if self.is_closed else ())]
+        for name in names:
+            getattr(self, name)
 
     @cached_property
     def sharp_edge_vertices(self) -> Index:

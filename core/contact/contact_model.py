@@ -161,6 +161,10 @@ class ContactModel:
         """Index (N,) of each point's surface."""
         return np.repeat(np.arange(len(self.surfaces)), np.diff(self.point_starts))
 
+    def are_visible(self, *surfaces: int) -> bool:
+        """Return whether none of the given surfaces is replaced by another one."""
+        return all(self.visible_surface[k] == k for k in surfaces)
+
     def are_sheets(self, *surfaces: int) -> bool:
         """Return whether all the given surfaces are open ones of bodies, with triangles."""
         given = [self.surfaces[k] for k in surfaces]

@@ -142,9 +142,8 @@ class ContactPreconditioner:
         use_cholesky = factors.shape[0] <= _CHOLESKY_RATIO * len(self._dof)
         self._factors = _sorted_by_block(factors, blocks) if use_cholesky and len(blocks) > 1 else factors
         self._transposed_factors = self._factors.T.tocsr()
-        self._contact_response = (self._cholesky_response(blocks) if use_cholesky else None) or self._lu_response(
-            blocks
-        )
+        response = self._cholesky_response(blocks) if use_cholesky else None
+        self._contact_response = response or self._lu_response(blocks)
 
     def __call__(self, right: Array) -> Array:
         answer = self._base(right)

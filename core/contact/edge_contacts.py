@@ -136,18 +136,16 @@ def edge_edge_contacts(
 def _contacts_of_batches(state: CollisionState, batches: Sequence[_EdgePairBatch], points: Array) -> Collisions:
     """Return the contacts of all batches."""
     model = state.model
-    ends_a, ends_b = [], []
+    ends_a, ends_b, first_edges, second_edges, radii = [], [], [], [], []
+    offset_a = offset_b = 0
     for lot in batches:
         ends_a.append(model.surfaces[lot.a].edges_and_faces[0][lot.first_edges] + model.points_of(lot.a).start)
         ends_b.append(model.surfaces[lot.b].edges_and_faces[0][lot.second_edges] + model.points_of(lot.b).start)
-    first_edges, second_edges, radii = [], [], []
-    offset_a = offset_b = 0
-    for lot, first_index, second_index in zip(batches, ends_a, ends_b, strict=True):
-        one, other = edge_pair_candidates(points, first_index, points, second_index, lot.radius, lot.tree)
+        one, other = edge_pair_candidates(points, ends_a[-1], points, ends_b[-1], lot.radius, lot.tree)
         first_edges.append(one + offset_a)
         second_edges.append(other + offset_b)
         radii.append(np.full(len(one), lot.radius))
-        offset_a, offset_b = offset_a + len(first_index), offset_b + len(second_index)
+        offset_a, offset_b = offset_a + len(ends_a[-1]), offset_b + len(ends_b[-1])
     all_a, all_b = np.concatenate(ends_a), np.concatenate(ends_b)
     candidates = np.concatenate(first_edges), np.concatenate(second_edges)
     pairs = near_edge_pairs(points, all_a, points, all_b, np.concatenate(radii), pairs=candidates)

@@ -22,17 +22,11 @@ SurfacePair = tuple[int, int]
 
 def exactly_checked_pairs(state: CollisionState) -> list[SurfacePair]:
     """Return the pairs of closed surfaces, and of closed surfaces and planes, that are tested exactly."""
-    model, found = state.model, []
-    for a, b in model.colliding_pairs:
-        first, second = model.surfaces[a], model.surfaces[b]
-        if (
-            model.visible_surface[a] == a
-            and model.visible_surface[b] == b
-            and first.is_closed
-            and (second.is_closed or second.is_plane)
-        ):
-            found.append((a, b))
-    return found
+    model = state.model
+    is_closed = [one.is_closed for one in model.surfaces]
+    has_inside = [one.is_closed or one.is_plane for one in model.surfaces]
+    pairs = [(a, b) for a, b in model.colliding_pairs if is_closed[a] and has_inside[b]]
+    return [pair for pair in pairs if model.are_visible(*pair)]
 
 
 def new_intersections(state: CollisionState, positions: Array) -> list[SurfacePair]:
@@ -41,11 +35,8 @@ def new_intersections(state: CollisionState, positions: Array) -> list[SurfacePa
     Contacts cover only nearby features. After a long search step, a tip may lie beyond all of them.
     """
     end = state.points_at(positions)
-    return [
-        pair
-        for pair in exactly_checked_pairs(state)
-        if relative_depth(state, end, pair) > INVISIBLE_DEPTH >= initial_depth(state, pair)
-    ]
+    pairs = [pair for pair in exactly_checked_pairs(state) if relative_depth(state, end, pair) > INVISIBLE_DEPTH]
+    return [pair for pair in pairs if initial_depth(state, pair) <= INVISIBLE_DEPTH]
 
 
 def needs_exact_check(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..base.arrays import Array, Index
+from ..geometry.mesh.triangles import cross_rows
 from .field import ForceField, ForceFieldType
 from .forces import gradient_noise, sample_field, turbulence
 
@@ -149,8 +150,7 @@ def _face_normals(positions: Array, triangles: Index) -> tuple[Array, Array]:
     """Return the unit normals (m, 3) and twice the areas (m,) m^2 of faces; the normal of a degenerate face is 0."""
     # Put the coordinates first: numpy is much faster along many faces than along three coordinates.
     first, second, third = np.ascontiguousarray(positions.T)[:, triangles.T].transpose(1, 0, 2)
-    (a, b, c), (d, e, f) = second - first, third - first
-    normal = np.stack([b * f - c * e, c * d - a * f, a * e - b * d])
+    normal = cross_rows(second - first, third - first)
     double_area = np.sqrt((normal**2).sum(axis=0))
     return np.ascontiguousarray((normal / np.maximum(double_area, np.finfo(float).tiny)).T), double_area
 

@@ -48,7 +48,8 @@ class CompiledFronts:
             raise ValueError("the matrices of fronts do not match their rows")
         self._function, self._row_count, self._front_count = library.solve, len(order), len(bounds)
         counts, sizes = np.array([len(one) for one in ancestor_rows]), np.array([one.size for one in columns])
-        fronts = np.column_stack([limits, _starts(counts), counts, _starts(sizes)]).astype(np.int64)
+        starts, size_starts = np.cumsum(counts) - counts, np.cumsum(sizes) - sizes
+        fronts = np.column_stack([limits, starts, counts, size_starts]).astype(np.int64)
         buffer = np.empty(int(sizes.sum()), dtype=np.float32)
         self.columns = list[SinglePrecisionArray]()
         for start, one in zip(fronts[:, 4], columns, strict=True):
@@ -72,7 +73,3 @@ class CompiledFronts:
         given = pointers(right_side, answer, solution, front_workspace)
         self._function(self._row_count, self._front_count, *self._pointers, *given)
         return answer
-
-
-def _starts(lengths: Index) -> Index:
-    return np.concatenate([[0], np.cumsum(lengths)[:-1]])

@@ -47,12 +47,9 @@ def closest_points_on_triangles(points: Array, corners: Array) -> tuple[Array, A
         best = squares.argmin(axis=0)
         row = np.arange(len(outside))
         parameter, one = parameters[best, row], 1.0 - parameters[best, row]
-        zero = np.zeros(len(outside))
-        weights[:, outside] = np.where(
-            best == 0,
-            np.stack([one, parameter, zero]),
-            np.where(best == 1, np.stack([one, zero, parameter]), np.stack([zero, one, parameter])),
-        )
+        start, end = np.array([[0, 1], [0, 2], [1, 2]])[best].T
+        weights[:, outside] = 0.0
+        weights[start, outside], weights[end, outside] = one, parameter
         offset[:, outside] = side_offsets[best, :, row].T
         distance[outside] = squares[best, row]
     return weights, offset, distance

@@ -175,15 +175,12 @@ def edge_pair_candidates(
         in_reach.append(np.flatnonzero(box.all(axis=1)))
     if len(in_reach[0]) == 0 or len(in_reach[1]) == 0:
         return empty, empty
-    lengths = [
-        np.linalg.norm(end[some] - start[some], axis=1)
-        for (start, end, _, _), some in zip(spans, in_reach, strict=True)
-    ]
+    ends = [(start[some], end[some]) for (start, end, _, _), some in zip(spans, in_reach, strict=True)]
+    lengths = [np.linalg.norm(end - start, axis=1) for start, end in ends]
     # Edges much longer than the smaller of the two median lengths are split.
     length = 2.0 * max(min(float(np.median(each)) for each in lengths), 0.5 * reach)
-    spheres = [
-        split_segments(start[some], end[some], length) for (start, end, _, _), some in zip(spans, in_reach, strict=True)
-    ]
-    (centres_a, radii_a, owner_a, _), (centres_b, radii_b, owner_b, _) = spheres
+    (centres_a, radii_a, owner_a, _), (centres_b, radii_b, owner_b, _) = (
+        split_segments(start, end, length) for start, end in ends
+    )
     first, second = overlapping_spheres(centres_a, radii_a + reach, centres_b, radii_b)
     return sorted_pairs(in_reach[0][owner_a[first]], in_reach[1][owner_b[second]])

@@ -81,10 +81,7 @@ def _smoothed(own: Array, joints: _Joints, angles: Array) -> Array:
     one, other = 4.0 * angles[a, i], 4.0 * angles[b, j]
     flipped = joints.is_flipped
     # A side runs in the opposite direction in a neighbour of equal orientation, which is a half turn.
-    to_first, to_second = (
-        np.exp(1j * np.where(flipped, one + other, one - other)),
-        np.exp(1j * np.where(flipped, one + other, other - one)),
-    )
+    to_first, to_second = (np.exp(1j * np.where(flipped, one + other, way)) for way in (one - other, other - one))
     field = own
     for _ in range(_SWEEPS):
         field = field / np.maximum(np.abs(field), 1e-300)

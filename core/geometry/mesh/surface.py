@@ -204,8 +204,7 @@ def sample_triangles(vertices: Array, triangles: Index, spacing: float) -> Array
         corners = np.concatenate([np.stack([a, middle, c], axis=1), np.stack([middle, b, c], axis=1)])
     every = np.concatenate(points)
     _, first = np.unique(np.round(every / (0.5 * spacing)) @ np.array([1.0, 2.0**20, 2.0**40]), return_index=True)
-    kept: Array = every[np.sort(first)]
-    return kept
+    return np.asarray(every[np.sort(first)])
 
 
 def orient_outward(vertices: Array, triangles: Index) -> Index:

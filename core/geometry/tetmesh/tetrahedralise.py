@@ -70,8 +70,7 @@ TET_CORNER_OFFSETS = _corner_table()
 
 def tet_corners(centre: Index, index: Index) -> Index:
     """Return the corners (m, 4, 3) of tets in half edges."""
-    corners: Index = centre[:, None] + TET_CORNER_OFFSETS[index]
-    return corners
+    return np.asarray(centre[:, None] + TET_CORNER_OFFSETS[index])
 
 
 def tet_keys(centre: Index, index: Index) -> Index:
@@ -82,8 +81,7 @@ def tet_keys(centre: Index, index: Index) -> Index:
 def node_keys(half: Index) -> Index:
     """Return a unique integer key per lattice point (…, 3) within ±2^18 half edges."""
     shifted = half + (1 << 18)
-    keys: Index = (shifted[..., 0] << 38) + (shifted[..., 1] << 19) + shifted[..., 2]
-    return keys
+    return np.asarray((shifted[..., 0] << 38) + (shifted[..., 1] << 19) + shifted[..., 2])
 
 
 # Spacing of the surface samples, in lattice edges.
@@ -254,15 +252,8 @@ def _select_tets(
     selected = np.flatnonzero(_make_face_connected(selected, node_keys(corners)))
     order = np.argsort(all_keys[selected])
     sample_tets = order[np.searchsorted(all_keys[selected][order], keys)]
-    return _LatticeSelection(
-        origin,
-        all_index[selected],
-        corners[selected],
-        samples,
-        sample_tets,
-        inner[selected],
-        float(winding_numbers.max(initial=0.0)),
-    )
+    parts = all_index[selected], corners[selected], samples, sample_tets, inner[selected]
+    return _LatticeSelection(origin, *parts, float(winding_numbers.max(initial=0.0)))
 
 
 def _make_face_connected(is_selected: Mask, node_keys: Index) -> Mask:
@@ -320,8 +311,7 @@ def _shrink_to_surface(nodes: Array, tets: Index, samples: Array, initial_tets: 
 
 def _boundary_nodes(tets: Index) -> Index:
     tet, corner = np.nonzero(adjacent_tets(tets) < 0)
-    outer: Index = np.unique(tets[tet[:, None], FACES[corner]])
-    return outer
+    return np.asarray(np.unique(tets[tet[:, None], FACES[corner]]))
 
 
 def _min_dihedral_angles(nodes: Array, tets: Index) -> Array:

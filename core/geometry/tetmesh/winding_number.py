@@ -106,8 +106,7 @@ def _solid_angles(corners: Array, triangle: Index, eyes: Array) -> Array:
     la, lb, lc = (np.sqrt(dot_rows(v, v)) for v in (a, b, c))
     top = a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) + a[2] * (b[0] * c[1] - b[1] * c[0])
     bottom = la * lb * lc + dot_rows(a, b) * lc + dot_rows(b, c) * la + dot_rows(c, a) * lb
-    angles: Array = 2.0 * np.arctan2(top, bottom)
-    return angles
+    return np.asarray(2.0 * np.arctan2(top, bottom))
 
 
 def _build_tree(centres: Array) -> tuple[Index, list[Index]]:
