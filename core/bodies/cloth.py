@@ -33,9 +33,10 @@ from ..materials.strain_energy import StrainEnergy
 from ..scene.body import HARD_PIN_WEIGHT, Body
 from ..scene.parameters import Settings
 from ..system.material_terms import PlasticTerm
-from ..system.term import AirPressure, ForceTerm, Potential
+from ..system.term import AirPressure, ForceTerm, Potential, pin_springs
 from .kind import BASE_YOUNG, BodyKind
 from .model import Model
+from .pins import hard_pin_mask
 from .sheet_wrap import SheetWrap, bind_sheet
 from .solid import stiffness_scale
 from .vertex_nodes import VertexNodes, first_coincident_vertices, length_factors
@@ -209,10 +210,10 @@ class ClothKind(BodyKind):
             membrane = membrane.with_length_scale(length_scales)
         # Rigidity of a plate, scaled by the Bending factor of the fabric.
         rigidity = settings.bending * BASE_YOUNG * thickness**3 / (12.0 * (1.0 - POISSON**2))
-        bending = ShellBending(rest, triangles, rigidity * stiffness_scales, pins.hard_pin_mask(len(rest)), POISSON)
+        bending = ShellBending(rest, triangles, rigidity * stiffness_scales, hard_pin_mask(pins, len(rest)), POISSON)
         folds = BendingFlow(bending, rest, thickness)
         terms: tuple[ForceTerm, ...] = (
-            PlasticTerm.create(TensorFlow(membrane)), PlasticTerm.create(folds, "flow of folds"), *pins.spring_terms,
+            PlasticTerm.create(TensorFlow(membrane)), PlasticTerm.create(folds, "flow of folds"), *pin_springs(*pins),
             *_pressure_terms(body, sheet),
         )  # fmt: skip
         if struts is not None:

@@ -6,6 +6,7 @@ See docs/explanation/solids-cloth-ropes.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from .cloth import POISSON
 
@@ -64,29 +65,17 @@ def _rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
 
+_woven = partial(FabricPreset, shear=_WOVEN_SHEAR)
+
 FABRICS: dict[str, FabricPreset] = {
-    "Silk": FabricPreset(
-        "veils, scarves, small things", 300.0, 0.06, 1.6e-6, 52, shear=_WOVEN_SHEAR, words=("silk", "veil", "scarf")
-    ),
-    "Satin": FabricPreset(
-        "dresses, linings", 800.0, 0.10, 6.5e-6, 65, shear=_WOVEN_SHEAR, words=("satin", "dress", "gown")
-    ),
-    "Cotton": FabricPreset(
-        "shirts, curtains, tablecloths", 1000.0, 0.15, 1e-5, 65, shear=_WOVEN_SHEAR, words=("cotton",)
-    ),
+    "Silk": _woven("veils, scarves, small things", 300.0, 0.06, 1.6e-6, 52, words=("silk", "veil", "scarf")),
+    "Satin": _woven("dresses, linings", 800.0, 0.10, 6.5e-6, 65, words=("satin", "dress", "gown")),
+    "Cotton": _woven("shirts, curtains, tablecloths", 1000.0, 0.15, 1e-5, 65, words=("cotton",)),
     "Jersey": FabricPreset("T-shirts, tights", 200.0, 0.19, 1e-5, 56, words=("jersey", "shirt", "sweater")),
-    "Wool": FabricPreset(
-        "capes, skirts, coats", 1000.0, 0.25, 1.4e-5, 59, shear=_WOVEN_SHEAR, words=("wool", "cape", "coat", "skirt")
-    ),
-    "Nylon": FabricPreset(
-        "flags, parachutes", 1500.0, 0.12, 9e-6, 70, shear=_WOVEN_SHEAR, words=("nylon", "flag", "parachute")
-    ),
-    "Denim": FabricPreset(
-        "jeans, aprons", 3000.0, 0.38, 1e-4, 91, shear=_WOVEN_SHEAR, words=("denim", "jeans", "apron")
-    ),
-    "Canvas": FabricPreset(
-        "sails, tents", 20000.0, 0.25, 4e-4, 99, shear=_WOVEN_SHEAR, words=("canvas", "sail", "tent")
-    ),
+    "Wool": _woven("capes, skirts, coats", 1000.0, 0.25, 1.4e-5, 59, words=("wool", "cape", "coat", "skirt")),
+    "Nylon": _woven("flags, parachutes", 1500.0, 0.12, 9e-6, 70, words=("nylon", "flag", "parachute")),
+    "Denim": _woven("jeans, aprons", 3000.0, 0.38, 1e-4, 91, words=("denim", "jeans", "apron")),
+    "Canvas": _woven("sails, tents", 20000.0, 0.25, 4e-4, 99, words=("canvas", "sail", "tent")),
     "Leather": FabricPreset("jackets, belts, straps", 5000.0, 0.70, 3e-4, 96, words=("leather", "belt", "strap")),
     "Paper": FabricPreset("pages, cards, leaves", 30000.0, 0.08, 3e-4, 100, 0.1, words=("paper", "page", "leaf")),
     "Rubber Sheet": FabricPreset("membranes, mats", 1000.0, 1.10, 9.2e-5, 66, words=("rubber",)),

@@ -124,15 +124,11 @@ def smooth_node_values(embedding: Embedding, nodes: Array, tets: Index, values: 
     distances = np.linalg.norm(middles[one] - middles[other], axis=1)
     weights = _SMOOTHING * float(np.ptp(nodes, axis=0).max()) ** 4 / (distances**2 * max(len(one), 1))
     step = vstack([slope[k * m + one] - slope[k * m + other] for k in range(3)])
-    embedding_operator = embedding.operator
+    E = embedding.operator
     # Regularise nodes that neither embed a vertex nor share a face with another tetrahedron.
     regularisation = diags(np.full(len(nodes), 1e-12 / len(values)))
-    matrix = (
-        embedding_operator.T @ embedding_operator / len(values)
-        + step.T @ diags(np.tile(weights, 3)) @ step
-        + regularisation
-    )
-    return np.asarray(spsolve(matrix.tocsc(), embedding_operator.T @ values / len(values), permc_spec="MMD_AT_PLUS_A"))
+    matrix = E.T @ E / len(values) + step.T @ diags(np.tile(weights, 3)) @ step + regularisation
+    return np.asarray(spsolve(matrix.tocsc(), E.T @ values / len(values), permc_spec="MMD_AT_PLUS_A"))
 
 
 def _adjacent_tets(tets: Index) -> tuple[Index, Index]:

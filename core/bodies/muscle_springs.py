@@ -30,11 +30,10 @@ def muscle_indices(body: Body, vertices: Index, edges: Index) -> Index:
     indices = np.full(len(edges), -1)
     if body.controller is None:
         return indices
-    keys = _edge_keys(vertices[edges], len(body.surface.vertices))
+    count, first_coincident = len(body.surface.vertices), first_coincident_vertices(body)
+    keys = _edge_keys(vertices[edges], count)
     for place, muscle in enumerate(body.controller.muscles):
-        is_of_muscle = np.isin(
-            keys, _edge_keys(first_coincident_vertices(body)[muscle.edges], len(body.surface.vertices))
-        )
+        is_of_muscle = np.isin(keys, _edge_keys(first_coincident[muscle.edges], count))
         if not is_of_muscle.any():
             raise MeshError(f"{body.name}: no edge of muscle {muscle.name} is simulated; assign other edges to it.")
         assigned_before = indices[is_of_muscle & (indices >= 0)]

@@ -56,6 +56,13 @@ def pin_nodes(
     return pinned, stiffness[pinned]
 
 
+def hard_pin_mask(pins: tuple[Index, Array], count: int) -> Mask:
+    """Return a mask (n,) of the hard-pinned nodes. pins: see build_block.  count: n."""
+    found = np.zeros(count, dtype=bool)
+    found[pins[0][np.isinf(pins[1])]] = True
+    return found
+
+
 def pin_strength(weights: Array) -> Array:
     """Return w/(1 - w), the relative spring stiffness of a pin with weight w."""
     w = np.minimum(weights, _MAX_SPRING_WEIGHT)

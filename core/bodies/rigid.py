@@ -9,8 +9,8 @@ See docs/decisions/0082-simulate-rigid-pieces-as-one-tetrahedron.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -50,29 +50,27 @@ _CORNERS = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.
 class RigidBinding(BoundPoints):
     """Nodes of rigid pieces that follow the best rigid motion of vertices of their piece.
 
-    rest: (p, 3) m, of the nodes.  vertices: of each piece.  nodes: of each piece, among the p nodes.
-    surface: (v, 3) m, at rest.
+    rest: (p, 3) m, of the nodes, four for each piece.  vertices: of each piece.  surface: (v, 3) m, at rest.
     """
 
     rest: Array
     vertices: tuple[Index, ...]
-    nodes: tuple[Index, ...]
     surface: Array
 
-    @property
+    @cached_property
+    def _centres(self) -> Array:
+        """Mean position (k, 3) m of the vertices of each piece at rest."""
+        return np.array([self.surface[vertices].mean(axis=0) for vertices in self.vertices]).reshape(-1, 3)
+
+    @cached_property
     def offsets(self) -> Array:
-        origins = np.empty_like(self.rest)
-        for vertices, nodes in zip(self.vertices, self.nodes, strict=True):
-            origins[nodes] = self.surface[vertices].mean(axis=0)
-        return self.rest - origins
+        return self.rest - self._centres.repeat(4, axis=0)
 
     def local_frames(self, surface: Array) -> tuple[Array, Array]:
-        turns, origins = np.empty((len(self.rest), 3, 3)), np.empty_like(self.rest)
         fits = fit_rigid_motions([(self.surface[vertices], surface[vertices]) for vertices in self.vertices])
-        for vertices, nodes, (rotation, shift) in zip(self.vertices, self.nodes, fits, strict=True):
-            turns[nodes] = rotation
-            origins[nodes] = self.surface[vertices].mean(axis=0) @ rotation.T + shift
-        return turns, origins
+        turns = np.array([rotation for rotation, _ in fits]).reshape(-1, 3, 3)
+        origins = [c @ rotation.T + shift for c, (rotation, shift) in zip(self._centres, fits, strict=True)]
+        return turns.repeat(4, axis=0), np.array(origins).reshape(-1, 3).repeat(4, axis=0)
 
 
 @dataclass(frozen=True)
@@ -189,7 +187,7 @@ class RigidKind(BodyKind):
         terms, is_net = (elastic, *pins.terms), pins.is_hinged.repeat(4)
         block = build_block(body, at_nodes, rest, mass, (tets,), terms, held, is_net=is_net, is_rigid=True)
         every = tuple(np.flatnonzero(pieces == k) for k in range(count))
-        all_nodes = RigidBinding(rest, every, _quads(range(count)), vertices)
+        all_nodes = RigidBinding(rest, every, vertices)
         return Model(block, skin, pins.binding(rest, vertices), all_nodes, pieces=pieces)
 
 
@@ -236,7 +234,8 @@ class _Pins:
         """Return the pins of a body. stiffness_by_piece: (k,) N/m, of hinges."""
         points, areas = body.surface.vertices, vertex_areas(body.surface)
         count = int(pieces.max()) + 1
-        is_hinged, stiff, vertices, held = np.zeros(count, dtype=bool), np.zeros(len(points)), [], []
+        is_hinged, stiff, vertices = np.zeros(count, dtype=bool), np.zeros(len(points)), list[Index]()
+        held = list[int]()
         for k in range(count):
             own = np.flatnonzero(pieces == k)
             pinned = own[body.pins[own] > 0.0]
@@ -244,21 +243,16 @@ class _Pins:
                 continue
             size = float(np.ptp(points[own], axis=0).max())
             hard = pinned[body.pins[pinned] >= HARD_PIN_WEIGHT]
-            if _width(points[hard]) > _HINGE_TOLERANCE * size:
-                held.append((k, np.inf))
-                vertices.append(hard)
-                continue
-            is_hinged[k] = True
-            weights = body.pins[pinned]
-            shares = areas[pinned] / max(float(areas[own].sum()), 1e-300)
-            soft = pin_strength(weights) * BASE_YOUNG * size * shares
-            stiff[pinned] = np.where(weights >= HARD_PIN_WEIGHT, stiffness_by_piece[k], soft)
-            held.append((k, 1.0))
-            vertices.append(pinned)
-        if not held:
-            return _Pins(np.zeros(0, dtype=np.int64), np.zeros(0), (), is_hinged, ())
-        nodes = np.concatenate(_quads(k for k, _ in held))
-        stiffness = np.repeat([value for _, value in held], 4)
+            held.append(k)
+            is_hinged[k] = _width(points[hard]) <= _HINGE_TOLERANCE * size
+            vertices.append(pinned if is_hinged[k] else hard)
+            if is_hinged[k]:
+                weights = body.pins[pinned]
+                shares = areas[pinned] / max(float(areas[own].sum()), 1e-300)
+                soft = pin_strength(weights) * BASE_YOUNG * size * shares
+                stiff[pinned] = np.where(weights >= HARD_PIN_WEIGHT, stiffness_by_piece[k], soft)
+        nodes = (4 * np.array(held, dtype=np.int64)[:, None] + np.arange(4)).ravel()
+        stiffness = np.where(is_hinged[nodes // 4], 1.0, np.inf)
         terms: tuple[HingePins, ...] = ()
         if is_hinged.any():
             soft_pins, rows = np.flatnonzero(np.isfinite(stiffness)), np.flatnonzero(stiff)
@@ -268,12 +262,7 @@ class _Pins:
 
     def binding(self, rest: Array, surface: Array) -> RigidBinding:
         """Return the binding of the pinned nodes to the pinned vertices of their pieces."""
-        return RigidBinding(rest[self.nodes], self.vertices, _quads(range(len(self.vertices))), surface)
-
-
-def _quads(pieces: Iterable[int]) -> tuple[Index, ...]:
-    """Return the four nodes of each piece."""
-    return tuple(4 * piece + np.arange(4) for piece in pieces)
+        return RigidBinding(rest[self.nodes], self.vertices, surface)
 
 
 def _width(points: Array) -> float:

@@ -14,10 +14,11 @@ from ..base.errors import MeshError
 from ..materials import RodBending
 from ..scene.body import Body
 from ..scene.parameters import Settings
-from ..system.term import Potential
+from ..system.term import Potential, pin_springs
 from .kind import BASE_YOUNG, BodyKind
 from .model import Model
 from .muscle_springs import damper_terms, muscle_indices, spring_terms
+from .pins import hard_pin_mask
 from .solid import stiffness_scale
 from .vertex_nodes import VertexNodes, check_has_edges, first_coincident_vertices, length_factors, welded_edges
 
@@ -90,11 +91,11 @@ class RopeKind(BodyKind):
         # E I of a round wire, scaled by the Bending factor: the strands of a rope slide, so it bends more easily.
         rigidity = settings.bending * BASE_YOUNG * np.pi * thickness**4 / 64.0
         bend = rigidity * stiffness_scale(painted, triples)
-        bending = RodBending.from_rest_shape(rest, triples, bend, pins.hard_pin_mask(len(rest)))
+        bending = RodBending.from_rest_shape(rest, triples, bend, hard_pin_mask(pins, len(rest)))
         # Group the nodes of consecutive edges, so that a pinned edge clamps the next one.
         groups = (edges, triples) if settings.bending > 0.0 else (edges,)
         dampers = damper_terms(body, nodes.vertices, edges)
-        terms = (*springs, *dampers, Potential(bending), *pins.spring_terms)
+        terms = (*springs, *dampers, Potential(bending), *pin_springs(*pins))
         block = nodes.block(settings.density * section * shares, groups, terms, pins)
         return nodes.model(block, BASE_YOUNG * section / block.size)
 

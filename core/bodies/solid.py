@@ -21,7 +21,7 @@ from ..system.term import ForceTerm, pin_springs
 from .fibres import fibre_terms
 from .kind import BASE_YOUNG, BodyKind
 from .model import Model
-from .pins import build_block, painted_node_values, pin_nodes
+from .pins import build_block, hard_pin_mask, painted_node_values, pin_nodes
 from .surface_binding import SurfaceBinding
 
 # Stiffness factor at painted weight 0. It grows exponentially with the weight, to 1 at weight 1.
@@ -154,16 +154,14 @@ class SolidKind(BodyKind):
         nodes, tets = lattice.mesh.nodes, lattice.mesh.tets
         material = ElasticMaterial(BASE_YOUNG, settings.poisson, settings.density)
         elastic_model_type = next(model for model in ELASTIC_MODELS if model.name == settings.material)
-        pinned, stiffness = lattice.pinned_nodes()
-        fixed = np.zeros(len(nodes), dtype=bool)
-        fixed[pinned[np.isinf(stiffness)]] = True
-        is_simulated = ~fixed[tets].all(axis=1)
+        pins = lattice.pinned_nodes()
+        is_simulated = ~hard_pin_mask(pins, len(nodes))[tets].all(axis=1)
         elastic_model, effective_volumes = elastic_model_type(material), lattice.effective_volumes
         elastic = TetElasticity(nodes, tets[is_simulated], effective_volumes[is_simulated], elastic_model)
         moving, fibre_strengths = np.flatnonzero(is_simulated), lattice.at_nodes(body.fibre_map)
         terms = (
             PlasticTerm.create(TensorFlow(elastic)),
             *fibre_terms(body, lattice.mesh, moving, fibre_strengths, effective_volumes, elastic_model),
-            *pin_springs(pinned, stiffness),
+            *pin_springs(*pins),
         )
-        return lattice.build_model(terms, (pinned, stiffness))
+        return lattice.build_model(terms, pins)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..base.arrays import Array, Index
@@ -23,24 +21,6 @@ from .vertex_nodes import VertexNodes, check_has_edges, first_coincident_vertice
 
 # Shortest edge, relative to the size of the body; shorter ones are ignored.
 _MIN_EDGE_LENGTH = 1e-9
-
-
-@dataclass(frozen=True)
-class SpringNet:
-    """Springs between vertices of a mesh.
-
-    nodes: vertices that have a spring.
-    edges: (e, 2) nodes of each spring.
-    stiffness: (e,) N at BASE_YOUNG, see energies.springs.
-    mass: (n,) kg.
-    area: (n,) m^2 represented by each node.
-    """
-
-    nodes: VertexNodes
-    edges: Index
-    stiffness: Array
-    mass: Array
-    area: Array
 
 
 class SpringsKind(BodyKind):
@@ -79,7 +59,7 @@ def _volume_model(body: Body) -> Model:
     edge."""
     covered = LatticeBody.of(body)
     nodes, tets = covered.mesh.nodes, covered.mesh.tets
-    pinned, pin_stiffness = covered.pinned_nodes()
+    pins = covered.pinned_nodes()
     edges = element_edges(tets)
     lengths = np.linalg.norm(nodes[edges[:, 0]] - nodes[edges[:, 1]], axis=1)
     volumes = _sum_over_elements(tets, covered.effective_volumes, edges, len(nodes))
@@ -88,23 +68,23 @@ def _volume_model(body: Body) -> Model:
     muscle = volume_muscle_indices(body, nodes, edges)
     terms = (
         *spring_terms(body, muscle, edges, lengths_at_rest, BASE_YOUNG * volumes / lengths, _plastic_term),
-        *pin_springs(pinned, pin_stiffness),
+        *pin_springs(*pins),
     )
-    return covered.build_model(terms, (pinned, pin_stiffness), not body.settings.damp_swing)
+    return covered.build_model(terms, pins, not body.settings.damp_swing)
 
 
 def _net_model(body: Body) -> Model:
-    net = _build_net(body)
-    nodes, rest = net.nodes, net.nodes.rest
-    lengths = np.linalg.norm(rest[net.edges[:, 0]] - rest[net.edges[:, 1]], axis=1)
-    stiffness = net.stiffness * stiffness_scale(nodes.at_nodes(body.stiffness_map), net.edges)
-    lengths_at_rest = lengths * length_factors(nodes.at_nodes(body.length_map), net.edges)
-    muscle = muscle_indices(body, nodes.vertices, net.edges)
-    springs = spring_terms(body, muscle, net.edges, lengths_at_rest, stiffness, _plastic_term)
-    pins = nodes.pins(net.area)
-    terms = (*springs, *damper_terms(body, nodes.vertices, net.edges), *pins.spring_terms)
-    block = nodes.block(net.mass, (net.edges,), terms, pins)
-    surface_stiffness = 0.0 if len(body.surface.triangles) else float(np.median(net.stiffness / lengths))
+    nodes, edges, net_stiffness, mass = _build_net(body)
+    lengths = np.linalg.norm(nodes.rest[edges[:, 0]] - nodes.rest[edges[:, 1]], axis=1)
+    stiffness = net_stiffness * stiffness_scale(nodes.at_nodes(body.stiffness_map), edges)
+    lengths_at_rest = lengths * length_factors(nodes.at_nodes(body.length_map), edges)
+    muscle = muscle_indices(body, nodes.vertices, edges)
+    springs = spring_terms(body, muscle, edges, lengths_at_rest, stiffness, _plastic_term)
+    # Soft pins are shared by area.
+    pins = nodes.pins(mass / (body.settings.density * (1e-3 * body.settings.thickness)))
+    terms = (*springs, *damper_terms(body, nodes.vertices, edges), *pin_springs(*pins))
+    block = nodes.block(mass, (edges,), terms, pins)
+    surface_stiffness = 0.0 if len(body.surface.triangles) else float(np.median(net_stiffness / lengths))
     return nodes.model(block, surface_stiffness)
 
 
@@ -112,8 +92,11 @@ def _plastic_term(energy: SpringEnergy) -> PlasticTerm:
     return PlasticTerm.create(SpringFlow(energy))
 
 
-def _build_net(body: Body) -> SpringNet:
-    """Return the springs of a mesh: those of a sheet along faces, and wires elsewhere, both with its thickness."""
+def _build_net(body: Body) -> tuple[VertexNodes, Index, Array, Array]:
+    """Return the springs of a mesh: those of a sheet along faces, and wires elsewhere, both with its thickness.
+
+    They are given by nodes, edges (e, 2), stiffness (e,) in N at BASE_YOUNG (see spring_energy), and mass (n,) kg.
+    """
     points, triangles = body.surface.vertices, body.surface.triangles
     settings = body.settings
     thickness = 1e-3 * settings.thickness
@@ -137,8 +120,7 @@ def _build_net(body: Body) -> SpringNet:
     np.add.at(mass, edges[wire].ravel(), (0.5 * settings.density * section * lengths[wire]).repeat(2))
     np.add.at(mass, triangles.ravel(), (settings.density * thickness * areas / 3.0).repeat(3))
     nodes = VertexNodes.of(body, edges, first_coincident)
-    node_mass = mass[nodes.vertices]
-    return SpringNet(nodes, nodes.numbers[edges], stiffness, node_mass, node_mass / (settings.density * thickness))
+    return nodes, nodes.numbers[edges], stiffness, mass[nodes.vertices]
 
 
 def _sum_over_elements(elements: Index, sizes: Array, edges: Index, count: int) -> Array:

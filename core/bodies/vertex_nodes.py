@@ -9,13 +9,13 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
 
-from ..base.arrays import Array, Index, Mask
+from ..base.arrays import Array, Index
 from ..base.errors import MeshError
 from ..geometry.mesh.surface import check_vertices, weld_vertices
 from ..materials.assembly import element_edges
 from ..scene.body import HARD_PIN_WEIGHT, Body
 from ..system.discretization import BodyDiscretization
-from ..system.term import ForceTerm, PinSprings, pin_springs
+from ..system.term import ForceTerm
 from .kind import BASE_YOUNG
 from .model import Model, Strands
 from .pins import build_block, pin_strength
@@ -57,25 +57,6 @@ class VertexSkin:
     def weights_for_points(self, points: Array) -> tuple[Index, Array]:
         _, nearest = cKDTree(self.rest).query(points)
         return nearest[:, None].astype(np.int64), np.ones((len(points), 1))
-
-
-@dataclass(frozen=True)
-class PinConstraints:
-    """Pins of nodes. nodes: (p,) pinned nodes.  stiffness: (p,) N/m, infinite for hard pins."""
-
-    nodes: Index
-    stiffness: Array
-
-    @property
-    def spring_terms(self) -> tuple[PinSprings, ...]:
-        """Force term of the soft pins; empty if there are none."""
-        return pin_springs(self.nodes, self.stiffness)
-
-    def hard_pin_mask(self, count: int) -> Mask:
-        """Return a mask (n,) of the hard-pinned nodes. count: n."""
-        found = np.zeros(count, dtype=bool)
-        found[self.nodes[np.isinf(self.stiffness)]] = True
-        return found
 
 
 @dataclass(frozen=True)
@@ -122,22 +103,25 @@ class VertexNodes:
         """Return painted weights (v,) at the nodes (n,), clipped to 0 to 1."""
         return None if values is None else np.clip(values[self.vertices], 0.0, 1.0)
 
-    def pins(self, shares: Array) -> PinConstraints:
-        """Return the pins. shares: (n,) relative shares of the nodes in the total stiffness of soft pins."""
+    def pins(self, shares: Array) -> tuple[Index, Array]:
+        """Return the pinned nodes (p,) and their stiffness (p,) N/m, infinite for hard pins.
+
+        shares: (n,) relative shares of the nodes in the total stiffness of soft pins.
+        """
         weights = self.pin_weights[self.vertices]
         thickness = 1e-3 * self.body.settings.thickness
         stiffness = np.where(
             weights >= HARD_PIN_WEIGHT, np.inf, pin_strength(weights) * BASE_YOUNG * thickness * shares / shares.sum()
         )
         pinned = np.flatnonzero(weights > 0.0)
-        return PinConstraints(pinned, stiffness[pinned])
+        return pinned, stiffness[pinned]
 
     def block(
-        self, mass: Array, groups: tuple[Index, ...], terms: tuple[ForceTerm, ...], pins: PinConstraints
+        self, mass: Array, groups: tuple[Index, ...], terms: tuple[ForceTerm, ...], pins: tuple[Index, Array]
     ) -> BodyDiscretization:
         """Return the discretization of the body, see build_block."""
-        held, swings = (pins.nodes, pins.stiffness), not self.body.settings.damp_swing
-        return build_block(self.body, self.at_nodes, self.rest, mass, groups, terms, held, swings, is_net=True)
+        swings = not self.body.settings.damp_swing
+        return build_block(self.body, self.at_nodes, self.rest, mass, groups, terms, pins, swings, is_net=True)
 
     def model(self, block: BodyDiscretization, surface_stiffness: float = 0.0, strands: Strands | None = None) -> Model:
         """Return the model of a block with these nodes. surface_stiffness, strands: see Model."""

@@ -8,6 +8,7 @@ from ..base.errors import ParameterError, WrongKindError
 from ..literature.damping.registry import DAMPINGS
 from ..scene.body import Body
 from ..scene.parameters import Settings
+from ..system.term import pin_springs
 from ..system.weave_term import WeaveTerm as Yarns
 from ..yarns.woven_cloth import WovenCloth, YarnMaterial, build_woven_cloth
 from ..yarns.yarns import trace_yarns
@@ -56,7 +57,7 @@ class WeaveKind(BodyKind):
         threads = Threads.of(body)
         cloth = _woven_cloth(body, threads)
         nodes, material, pins = threads.nodes, cloth.material, threads.nodes.pins(cloth.node_mass)
-        block = nodes.block(cloth.node_mass, (cloth.ends,), (Yarns(cloth), *pins.spring_terms), pins)
+        block = nodes.block(cloth.node_mass, (cloth.ends,), (Yarns(cloth), *pin_springs(*pins)), pins)
         # A node represents its length of yarn times half of the pitch, since two yarns meet at a crossing.
         areas = np.zeros(len(body.surface.vertices))
         areas[nodes.vertices] = 0.5 * cloth.pitch * cloth.node_mass / material.linear_density

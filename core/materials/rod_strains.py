@@ -26,9 +26,11 @@ def _node_derivatives(by_a: Array, by_b: Array) -> Array:
     return np.concatenate([-by_a, by_a - by_b, by_b], axis=2)
 
 
-def _cross_matrices(v: Array) -> Array:
-    """Return the cross-product matrices [v]x (m, 3, 3), [v]x w = v x w."""
-    return np.cross(np.eye(3)[None], v[:, None, :]).transpose(0, 2, 1) * -1.0
+def cross_matrix(a: Array) -> Array:
+    """Return the matrices (m, 3, 3) that map a vector v to a x v."""
+    zero = np.zeros(len(a))
+    x, y, z = a.T
+    return np.asarray(np.stack([zero, -z, y, z, zero, -x, -y, x, zero], axis=1).reshape(-1, 3, 3))
 
 
 class AngleStrain(RelativeStrain):
@@ -57,19 +59,16 @@ class TangentStrain(RelativeStrain):
     def gradient(self, corners: Array) -> Array:
         a, b, c, d = _edge_products(corners)
         k = c / d[:, None]
-        by_a = (-_cross_matrices(b) - k[:, :, None] * b[:, None, :]) / d[:, None, None]
-        by_b = (_cross_matrices(a) - k[:, :, None] * a[:, None, :]) / d[:, None, None]
+        by_a = (-cross_matrix(b) - k[:, :, None] * b[:, None, :]) / d[:, None, None]
+        by_b = (cross_matrix(a) - k[:, :, None] * a[:, None, :]) / d[:, None, None]
         return _node_derivatives(by_a, by_b) / self.lengths[:, None, None]
 
 
 def rod_bending_strains(
-    corners: Array, lengths: Array, elements: Index, small_angle: float = SMALL_ANGLE
+    corners: Array, lengths: Array, elements: Index
 ) -> list[tuple[AngleStrain | TangentStrain, Mask]]:
     """Return the strain measure for each range of angles, with the mask (m,) of its rods. lengths: (m,) m."""
     _, _, c, d = _edge_products(corners)
-    is_wide = np.arctan2(np.linalg.norm(c, axis=1), d) > small_angle
-    found: list[tuple[AngleStrain | TangentStrain, Mask]] = []
-    for strain_class, mask in ((AngleStrain, is_wide), (TangentStrain, ~is_wide)):
-        if mask.any():
-            found.append((strain_class(lengths[mask], elements[mask]), mask))
-    return found
+    is_wide = np.arctan2(np.linalg.norm(c, axis=1), d) > SMALL_ANGLE
+    kinds = ((AngleStrain, is_wide), (TangentStrain, ~is_wide))
+    return [(kind(lengths[mask], elements[mask]), mask) for kind, mask in kinds if mask.any()]

@@ -47,10 +47,6 @@ def axial_damping_matrix(ends: Index, damping: Array, positions: Array) -> csr_m
     return assemble_matrix(damping[:, None, None] * axes[:, :, None] * axes[:, None, :], ends, len(positions))
 
 
-# Cached energies, by the muscles that are on.
-_CACHE_SIZE = 64
-
-
 @dataclass(frozen=True)
 class SwitchedSprings(Potential):
     """Springs of muscles; `energy` is theirs while all are off.
@@ -65,7 +61,7 @@ class SwitchedSprings(Potential):
     length_ratios: Array = field(kw_only=True)
     stiffness_ratios: Array = field(kw_only=True)
     damping_times: Array = field(kw_only=True)
-    _cache: Memo[Energy] = field(init=False, default_factory=lambda: Memo(_CACHE_SIZE), compare=False, repr=False)
+    _cache: Memo[Energy] = field(init=False, default_factory=lambda: Memo(64), compare=False, repr=False)
 
     @property
     def _springs_off(self) -> tuple[Index, Array, Array]:

@@ -125,11 +125,6 @@ class System:
         """Mask of the hard-pinned nodes, (n,); these are not unknowns."""
         return np.concatenate([block.is_fixed for block in self.blocks])
 
-    @property
-    def hard_pins(self) -> Index:
-        """Indices of the hard-pinned nodes."""
-        return np.asarray(self.pinned[np.isinf(self.pin_stiffness)])
-
     def node_blocks(self) -> Index:
         """Return the block index of each node, (n,)."""
         return np.repeat(np.arange(len(self.blocks)), [len(block.rest) for block in self.blocks])

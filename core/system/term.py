@@ -89,7 +89,6 @@ class PinSprings(ForceTerm):
     nodes: Index
     stiffness: Array
     pin_indices: Index
-    scaling: ClassVar[StiffnessScaling] = StiffnessScaling.SCALED  # type: ignore[misc]
 
     def energy_for(self, inputs: BlockInputs, history: BlockHistory) -> Energy:
         return SoftPins(self.nodes, self.stiffness, inputs.end[self.pin_indices])

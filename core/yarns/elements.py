@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.arrays import Array
+from ..materials.rod_strains import cross_matrix
 
 # Bound that keeps divisors away from zero.
 _TINY = 1e-12
@@ -64,13 +65,6 @@ def stretch_rate(edge: Array, D: Array) -> Array:
     """Return the derivatives (s, 4) of l/D by edge and D, which map their rates to the stretch rate."""
     length = np.linalg.norm(edge, axis=1)
     return np.column_stack([edge / np.maximum(length * D, _TINY)[:, None], -length / D**2])
-
-
-def cross_matrix(a: Array) -> Array:
-    """Return the matrices (m, 3, 3) that map a vector v to a x v."""
-    zero = np.zeros(len(a))
-    x, y, z = a.T
-    return np.asarray(np.stack([zero, -z, y, z, zero, -x, -y, x, zero], axis=1).reshape(-1, 3, 3))
 
 
 def rotation_vectors(a: Array, b: Array) -> tuple[Array, Array]:

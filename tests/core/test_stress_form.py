@@ -70,9 +70,7 @@ def dampsim_step(system: System, x: Array, v: Array, h: float, tau: float = TAU)
 
 
 def stress_form_step(system: System, x: Array, v: Array, h: float, descent: bool = False) -> Array:
-    return StressForm.from_energy(system.blocks[0].energies[0], system.mass, system.is_fixed, TAU).step(
-        x, v, h, descent
-    )[0]
+    return StressForm(system.blocks[0].energies[0], system.mass, system.is_fixed, TAU).step(x, v, h, descent)[0]
 
 
 @pytest.mark.parametrize("make", [flat_body, solid_body])
@@ -91,7 +89,7 @@ def test_steepest_descent_finds_same_stress() -> None:
     x, v = moving_state(system)
     # The descent is slow; it ends where the energy changes by rounding only.
     assert np.abs(stress_form_step(system, x, v, H, descent=True) - stress_form_step(system, x, v, H)).max() < 1e-6
-    form = StressForm.from_energy(system.blocks[0].energies[0], system.mass, system.is_fixed, TAU)
+    form = StressForm(system.blocks[0].energies[0], system.mass, system.is_fixed, TAU)
     doubled = form.step(x, v, H, descent=True, doubling=True)[0]
     assert np.abs(doubled - stress_form_step(system, x, v, H)).max() < 1e-6
 

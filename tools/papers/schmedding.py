@@ -14,7 +14,7 @@ from dampsim.core.literature.damping.frame_rate import retained_fraction
 from dampsim.core.literature.damping.spring import edge_incidence, largest_edge_eigenvalue
 from dampsim.core.literature.damping.torque import TORQUE_SCHEMES, remove_torque
 from dampsim.core.literature.integrators import INTEGRATORS
-from dampsim.core.literature.papers.compare import bent_bar, largest_stable_step, released_bar, run_case, sliver_bar
+from dampsim.core.literature.papers.compare import largest_stable_step, released_bar, run_case, sliver_bar
 from dampsim.core.literature.papers.rate_step import PerStepDamping
 from dampsim.core.materials import StableNeoHookean, StVK
 from dampsim.core.measure.release import angular_momentum, linear_momentum
@@ -251,7 +251,7 @@ def _schemes() -> tuple[str, dict[str, list[str]]]:
     for one in INTEGRATORS:
         cells: list[object] = [one.label]
         for model in (StableNeoHookean, StVK):
-            case = bent_bar(model)
+            case = released_bar(model)
             for name in ("", "DIRECT"):
                 method = (
                     damping.make_damping(_kind(name), case.system, gamma=0.2, clusters="ELEMENTS", torque="RADII")

@@ -128,9 +128,7 @@ def _equality(claims: list[Claim]) -> str:
     )
     system = steps.flat_body(False)
     x, v = steps.moving_state(system)
-    _, after = StressForm.from_energy(system.blocks[0].energies[0], system.mass, system.is_fixed, steps.TAU).step(
-        x, v, steps.H
-    )
+    _, after = StressForm(system.blocks[0].energies[0], system.mass, system.is_fixed, steps.TAU).step(x, v, steps.H)
     momentum, before = system.mass[:, None] * after, system.mass[:, None] * v
     size = float(np.linalg.norm(before, axis=1).sum())
     lost = float(np.abs((momentum - before).sum(axis=0)).max()) / size
@@ -339,7 +337,7 @@ def _example_2(claims: list[Claim]) -> str:
 
 
 def _cut(system: System, start: Array, tau: float, h: float, until: float, most: int) -> Course:
-    form = StressForm.from_energy(system.blocks[0].energies[0], system.mass, system.is_fixed, tau)
+    form = StressForm(system.blocks[0].energies[0], system.mass, system.is_fixed, tau)
     return _walked(lambda x, v: form.step(x, v, h, descent=True, max_iterations=most), system, start, h, until)
 
 

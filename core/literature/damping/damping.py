@@ -84,10 +84,6 @@ class Damping:
 class PotentialDamping(Damping):
     """Damping by given potentials: those of a damping of the registry, or of a scene without settings."""
 
-    name = "POTENTIAL"
-    label = "Potential"
-    description = "Damps by dissipation potentials that the scene defines"
-
     def __init__(self, *potentials: DissipationPotential) -> None:
         self._potentials = potentials
 
@@ -98,10 +94,6 @@ class PotentialDamping(Damping):
 
 class BlockwiseDamping(Damping):
     """Separate damping for each block of a system; relative motion of blocks is not damped."""
-
-    name = "BLOCKWISE"
-    label = "Block by Block"
-    description = "Damps each body by its own method"
 
     def __init__(self, parts: Sequence[tuple[slice, Damping | None]]) -> None:
         """parts: nodes of each block in the stack, and its damping or None."""

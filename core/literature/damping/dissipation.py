@@ -62,9 +62,5 @@ class Dissipation:
         m = len(corners)
         v = velocities[self.strain.elements].reshape(m, -1)
         count = self.strain.values(corners).shape[1]
-        rows = []
-        for component in range(count):
-            one = np.zeros((m, count))
-            one[:, component] = 1.0
-            rows.append((self.strain.contracted_hessian(corners, one) @ v[:, :, None])[:, :, 0])
-        return np.stack(rows, axis=1)
+        units = (np.tile(unit, (m, 1)) for unit in np.eye(count))
+        return np.stack([(self.strain.contracted_hessian(corners, one) @ v[:, :, None])[:, :, 0] for one in units], 1)

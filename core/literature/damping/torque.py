@@ -18,12 +18,10 @@ from ...base.arrays import Array
 from .clusters import Clusters, unit_directions
 
 
-def remove_torque(
-    forces: Array, positions: Array, clusters: Clusters, scheme: str, ray_weights: Array | None = None
-) -> Array:
+def remove_torque(forces: Array, positions: Array, clusters: Clusters, scheme: str) -> Array:
     """Return forces (n, 3) N that conserve the momenta of each cluster, from any forces (n, 3) N on the nodes.
 
-    positions: (n, 3) m.  scheme: one of TORQUE_SCHEMES.  ray_weights: as in torque.DampingForces.
+    positions: (n, 3) m.  scheme: one of TORQUE_SCHEMES.
 
     The net force of each cluster is removed first, distributed by mass, so that a uniform acceleration leaves nothing.
     A node of N clusters gives each an N-th of its force. A scheme that looks for the factor of largest energy loss
@@ -33,9 +31,7 @@ def remove_torque(
     member_forces = _without_net_force(clusters, member_forces, clusters.mass_fractions)
     # Treat the forces as damping of the velocities that they remove in a second.
     removed_velocities = -member_forces / clusters.mass[:, None]
-    damping_forces = DampingForces(
-        clusters, member_forces, positions[clusters.node_index], removed_velocities, 1.0, ray_weights
-    )
+    damping_forces = DampingForces(clusters, member_forces, positions[clusters.node_index], removed_velocities, 1.0)
     return clusters.sum_per_node(TORQUE_SCHEMES[scheme](damping_forces))
 
 

@@ -14,9 +14,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
 from ...base.arrays import Array
-from ...materials import Energy
 from ...materials.strain_energy import StrainEnergy
-from ...materials.strains import Strain
 
 # Steepest descent: the step grows by this factor after a success and is halved after a failure.
 _GROWTH = 1.3
@@ -29,24 +27,16 @@ _THESIS_GROWTH = 2.0
 class StressForm:
     """Young's step for one system.
 
-    strain: of the elements, with weights (m,).
-    mass: (n,) kg.
     energy: PE in J.
+    mass: (n,) kg.
     fixed: (n,) whether a node is fixed.
     tau: inertia time in s.
     """
 
-    strain: Strain
-    weights: Array
+    energy: StrainEnergy
     mass: Array
-    energy: Energy
     fixed: Array
     tau: float
-
-    @staticmethod
-    def from_energy(energy: StrainEnergy, mass: Array, fixed: Array, tau: float) -> StressForm:
-        """Create the step of a strain energy."""
-        return StressForm(energy.strain, energy.weights, mass, energy, fixed, tau)
 
     def step(
         self, positions: Array, velocities: Array, h: float, descent: bool = False, max_iterations: int = 200000,
@@ -83,9 +73,10 @@ class StressForm:
 
     def _stress_forces(self, positions: Array) -> csr_matrix:
         """Return B^T w (3n, m c), the nodal force of each stress component."""
-        B = self.strain.gradient(positions[self.strain.elements]) * self.weights[:, None, None]
+        strain = self.energy.strain
+        B = strain.gradient(positions[strain.elements]) * self.energy.weights[:, None, None]
         m, c, width = B.shape
-        dof = (3 * self.strain.elements[:, :, None] + np.arange(3)).reshape(m, width)
+        dof = (3 * strain.elements[:, :, None] + np.arange(3)).reshape(m, width)
         rows = np.broadcast_to(dof[:, None, :], B.shape)
         columns = np.broadcast_to(np.arange(m * c).reshape(m, c)[:, :, None], B.shape)
         return csr_matrix((B.ravel(), (rows.ravel(), columns.ravel())), shape=(positions.size, m * c))
