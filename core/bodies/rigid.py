@@ -33,6 +33,7 @@ from .kind import BASE_YOUNG, BodyKind
 from .model import Model
 from .pins import build_block, pin_strength, vertex_areas
 from .surface_binding import BoundPoints
+from .vertex_nodes import first_coincident_vertices
 
 # 1/s. Pieces deform at about this angular frequency, whatever their size and density. A step of 10 ms in which a piece
 # stops from 5 m/s deforms it by 5e-6 m. Higher frequencies gain nothing and lose digits.
@@ -200,15 +201,11 @@ def _pieces(body: Body) -> Index:
 
 def _mass_properties(body: Body, pieces: Index, count: int) -> list[MassProperties]:
     """Return the mass properties of each piece. Raises MeshError for a piece without mass."""
-    first, label = weld_vertices(body.surface.vertices)
-    triangles = first[label][body.surface.triangles]
+    triangles = first_coincident_vertices(body)[body.surface.triangles]
     is_proper = np.diff(np.sort(triangles, axis=1), axis=1).all(axis=1)
     triangles = triangles[is_proper]
-    piece = pieces[triangles[:, 0]]
-    found = [
-        mass_properties(body.surface.vertices, triangles[piece == k], 1e-3 * body.settings.thickness)
-        for k in range(count)
-    ]
+    piece, thickness = pieces[triangles[:, 0]], 1e-3 * body.settings.thickness
+    found = [mass_properties(body.surface.vertices, triangles[piece == k], thickness) for k in range(count)]
     if any(one.volume <= 0.0 for one in found):
         raise MeshError(f"{body.name}: a piece has neither volume nor area. Delete its vertices, or give it faces.")
     return found

@@ -95,7 +95,6 @@ class SwitchedSprings(Potential):
         return spring_energy(ends, rest_lengths, np.asarray(stiffness * ratios * rest_lengths))
 
     def damping_matrix(self, history: BlockHistory, positions: Array) -> csr_matrix | None:
-        """Return the damping matrix c n n^T of each damper along its spring; rotation is not damped."""
         ends, _, stiffness = self._springs_off
         active = self.active_muscles(history)
         times = np.where(active, self.stiffness_ratios * self.damping_times[:, 1], self.damping_times[:, 0])

@@ -38,8 +38,6 @@ class YarnElasticity:
 
     def __init__(self, cloth: WovenCloth, factor: float = 1.0) -> None:
         self.cloth, self._factor = cloth, factor
-        self._stretch_unknowns, self._bend_unknowns = cloth.stretch_unknowns, cloth.bend_unknowns
-        self._shear_unknowns = cloth.shear_unknowns
         self._stretch_stiffness = np.full(len(cloth.segments), factor * cloth.material.stretch)
         self._jam_stiffness = self._stretch_stiffness / cloth.pitch
         self._bend_stiffness = np.full(len(cloth.bends), factor * cloth.material.bend)
@@ -75,9 +73,9 @@ class YarnElasticity:
         )
         shear_energy, by_shear = elements.shear_energy(*self._crossing_vectors(x), self._shear_stiffness, cloth.cosine)
         parts = (
-            (self._stretch_unknowns, slope @ STRETCH_MAP),
-            (self._bend_unknowns, by_bend @ BEND_MAP),
-            (self._shear_unknowns, by_shear @ SHEAR_MAP),
+            (cloth.stretch_unknowns, slope @ STRETCH_MAP),
+            (cloth.bend_unknowns, by_bend @ BEND_MAP),
+            (cloth.shear_unknowns, by_shear @ SHEAR_MAP),
         )
         return total + float(bend_energy.sum()) + float(shear_energy.sum()), sum_gradients(parts, cloth.unknown_count)
 

@@ -42,13 +42,13 @@ def trace_yarns(points: Array, edges: Index, triangles: Index) -> list[Yarn]:
     for a, b in edges.tolist():
         neighbours[a].append(b)
         neighbours[b].append(a)
-    shares_face = _edges_sharing_face(edges, triangles)
+    remaining = {(a, b) for a, b in edges.tolist()} | {(b, a) for a, b in edges.tolist()}
+    shares_face = _edges_sharing_face(remaining, triangles)
     continuation: dict[tuple[int, int], int] = {}
     for node, near in enumerate(neighbours):
         for a, b in _continuing_pairs(points, node, near, shares_face):
             # A yarn that reaches the node from a continues to b.
             continuation[a, node], continuation[b, node] = b, a
-    remaining = {(a, b) for a, b in edges.tolist()} | {(b, a) for a, b in edges.tolist()}
     found: list[Yarn] = []
     starts = [(a, b) for a, b in sorted(remaining) if (b, a) not in continuation]
     for edge in (*starts, *sorted(remaining)):
@@ -76,10 +76,8 @@ def _trace_yarn(
     return [Yarn(tuple(nodes))]
 
 
-def _edges_sharing_face(edges: Index, triangles: Index) -> set[tuple[int, int, int]]:
+def _edges_sharing_face(mesh_edges: set[tuple[int, int]], triangles: Index) -> set[tuple[int, int, int]]:
     """Return all (node, a, b) for which the edges from the node to a and to b share a face, in both orders."""
-    mesh_edges = {(a, b) for a, b in edges.tolist()}
-    mesh_edges |= {(b, a) for a, b in mesh_edges}
     found = set[tuple[int, int, int]]()
     diagonals = dict[tuple[int, int], list[int]]()
     for corners in triangles.tolist():
