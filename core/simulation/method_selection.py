@@ -24,8 +24,7 @@ from ..settle.controls import YarnDials
 from ..solvers.lbfgs import minimise_lbfgs
 from ..solvers.newton import minimise_newton
 from ..steppers.implicit import Stepper, highest_frequency
-from ..steppers.rope import RopeStepper
-from ..steppers.sheet import SheetStepper, has_sheet
+from ..steppers.sheet import RopeStepper, SheetStepper, has_sheet
 from ..steppers.woven import WeaveStepper
 from ..system.system import System
 from ..system.weave_term import has_weave

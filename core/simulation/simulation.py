@@ -1,4 +1,4 @@
-"""Frame loop: advance a scene from frame to frame."""
+"""Frame loop: advance a scene from frame to frame, with the lag of fibres behind their keyed contraction."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from ..objective.plastic_update import apply_plastic_flow, commit_plastic_rest_s
 from ..scene.parameters import Settings
 from ..scene.sample import SceneSample
 from ..scene.scene import Scene, check_scene
-from ..settle.contraction_lag import advance_lag
 from ..settle.controls import Controls
 from ..settle.law import Coefficients
 from ..settle.substeps import Substeps
-from ..settle.waveform import WaveformLaw
+from ..settle.waveform import SECOND_ROOT_RATIO, WaveformLaw
 from ..settle.work_meter import WorkMeter
 from ..solvers.objective import Outcome
 from ..steppers.implicit import Stepper
@@ -40,8 +39,7 @@ from .body_forces import FieldAccelerations, with_accelerations
 from .dials import DialInterpreter, without_contraction
 from .method_selection import build_integration, check_same_method, suggest_fix, uses_dampsim_stepper
 from .muscle_control import MuscleControllers
-from .pin_changes import CatchMotion, after_pin_change
-from .pin_versions import PinVersion, PinVersions
+from .pin_changes import CatchMotion, PinVersion, PinVersions, after_pin_change
 from .plastic_rest_shapes import RestShapeVersion, plasticity_per_block
 from .poses import loads_of
 from .sampling import FrameInputs, sample_frame
@@ -368,3 +366,47 @@ class SimulationRun:
         self.frame = Frame(frame_inputs.number, state, shapes, frame_inputs.digests, iterations, guards)
         self._sample, self.substep_count = frame_inputs.samples[-1], frame_inputs.substep_count
         return self.frame
+
+
+# A lag below this fraction of the fibre length is set to zero, so that bodies at rest can sleep.
+_LAG_TOLERANCE = 1e-7
+
+
+def advance_lag(
+    law: WaveformLaw, last: ContractionLag, contraction_change: float, h: float, follow_through: float
+) -> ContractionLag:
+    """Advance the contraction lag by a step of h s: an inertial response like that to pins.
+
+    With r the keyed contraction and r + e the actual one, the lag e is the deflection of the law set by the dials,
+
+        e'' + 2 a e' + (a^2 + w^2) e = -phi r'',     without overshoot  e'' + 3 a e' + 2 a^2 e = -phi r'',
+
+    solved exactly for a rate r' that is constant in each step. After a stop of r, the lag decays as set by Settle and
+    Bounce. See docs/explanation/physics/11-fibres.md.
+
+    last: at the start of the step.  contraction_change: change of r in the step.  follow_through: phi.
+    """
+    rate = contraction_change / h
+    e, lag_rate = _free_response(law, last.lag, last.lag_rate - follow_through * (rate - last.keyed_rate), h)
+    if rate == 0.0 and abs(e) < _LAG_TOLERANCE and abs(lag_rate) * h < _LAG_TOLERANCE:
+        e = lag_rate = 0.0
+    return ContractionLag(e, lag_rate, rate)
+
+
+def _free_response(law: WaveformLaw, e: float, lag_rate: float, h: float) -> tuple[float, float]:
+    """Return the free response of the lag and its rate after h s."""
+    a, w = law.decay, law.frequency
+    if w == 0.0:
+        slow_decay, fast_decay = np.exp(-a * h), np.exp(-SECOND_ROOT_RATIO * a * h)
+        # Amplitudes of the two roots -a and -SECOND a.
+        slow_amplitude = (lag_rate + SECOND_ROOT_RATIO * a * e) / ((SECOND_ROOT_RATIO - 1.0) * a)
+        fast_amplitude = e - slow_amplitude
+        return float(slow_amplitude * slow_decay + fast_amplitude * fast_decay), float(
+            -a * (slow_amplitude * slow_decay + SECOND_ROOT_RATIO * fast_amplitude * fast_decay)
+        )
+    decay_factor, sine, cosine = np.exp(-a * h), np.sin(w * h), np.cos(w * h)
+    sine_amplitude = (lag_rate + a * e) / w
+    next_lag = e * cosine + sine_amplitude * sine
+    return float(decay_factor * next_lag), float(
+        decay_factor * (w * (sine_amplitude * cosine - e * sine) - a * next_lag)
+    )

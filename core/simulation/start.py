@@ -28,7 +28,7 @@ from .assembly import Island
 from .body_forces import body_loads
 from .contact_setup import weld_coincident
 from .dials import DialInterpreter
-from .pin_versions import PinVersion
+from .pin_changes import PinVersion
 from .sampling import FrameInputs
 from .statics import StaticSolver, is_constrained
 

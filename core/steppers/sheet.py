@@ -1,4 +1,4 @@
-"""Steps of systems with sheets: scalar preconditioner and Newton-CG iterations.
+"""Steps of systems with sheets: scalar preconditioner and Newton-CG iterations. Steps of ropes and nets.
 
 See docs/explanation/physics/01-step-potential.md.
 """
@@ -18,14 +18,17 @@ from ..contact.penalty_and_friction import ContactPotential, ContactSet
 from ..contact_response.contact_solve import ContactSolve
 from ..materials import Energy, Membrane, ShellBending
 from ..materials.surface_strains import area_weighted_normals
-from ..native.library import load_library
+from ..native.library import KernelLibrary, load_library
 from ..objective.contact_problem import StepPreconditioner
 from ..objective.factorised_system import round_inertia
+from ..objective.rope_matrix import RopeDirections, RopeMatrix, RopePattern
+from ..objective.rope_pieces import RopePieces, RopeStep, can_separate
 from ..objective.sheet_matrix import BlockDirections, ElementPattern, SheetMatrix, cached_elements
 from ..objective.step_problem import StepProblem
 from ..objective.tangent import NormalDirectionSolve, Tangent
 from ..solvers.factorisation import LowRankUpdate, Solve, factorise
 from ..solvers.inexact_newton import Product, minimise_inexact_newton
+from ..solvers.newton import minimise_compiled_newton
 from ..solvers.objective import AcceptedPoint
 from ..system.system import System
 from ..system.term import StiffnessScaling
@@ -251,3 +254,63 @@ def _coordinate_stiffness(energy: Energy, rest: Array) -> csr_matrix:
         return csr_matrix((len(rest), len(rest)))
     stiffness = energy.hessian(rest, True)
     return 0.5 * sum((stiffness[k::3][:, k::3] for k in (1, 2)), stiffness[::3][:, ::3])
+
+
+class RopeProblem(StepProblem):
+    """Step potential psi whose Newton directions are compiled. Newton's method needs no preconditioner."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._preconditioner = ContactFreePreconditioner(self._preconditioner.base)
+
+    def compiled_newton(self) -> RopeDirections | None:
+        """Return the compiled Newton directions from now on; None without a kernel."""
+        matrix = self._matrix(load_library())
+        return None if matrix is None else RopeDirections(matrix, self.positions, lambda: self.low_rank)
+
+    def separate_pieces(self, start: Array) -> RopePieces | None:
+        """Return the independent pieces at velocities start (f, 3) m/s; None if they are not compiled."""
+        library = load_library()
+        matrix = self._matrix(library) if self.low_rank.is_empty and not self.limiting_terms else None
+        if library is None or matrix is None or not can_separate(self._potential, matrix):
+            return None
+        step = RopeStep(
+            self._h, self._inertia, self._predicted, self._load, self._start_positions, self._end_positions,
+            self.value_noise,
+        )  # fmt: skip
+        return RopePieces(library, self._potential, matrix, step, self.positions, start)
+
+    def _matrix(self, library: KernelLibrary | None) -> RopeMatrix | None:
+        """Return the Hessian of the step; None without a kernel."""
+        stepper = self._stepper
+        if library is None or not isinstance(stepper, RopeStepper):
+            return None
+        return RopeMatrix(
+            library,
+            self._potential,
+            stepper.free_index,
+            self._inertia,
+            self._h,
+            self._damping_matrix,
+            stepper.patterns,
+            self._end_positions,
+        )
+
+    def contact_potential(self, contacts: ContactSet, normal_forces: Array) -> ContactPotential:
+        return contact_potential(contacts, normal_forces)
+
+    def accept(self, v: Array, value: float, gradient: Array) -> AcceptedPoint:
+        return super().accept(v, value, gradient) if self._active_contacts else AcceptedPoint(value, gradient)
+
+
+class RopeStepper(Stepper):
+    """Steps of ropes and nets, whose stiffness at rest says little about their hanging shape.
+
+    patterns: of the Hessians so far.
+    """
+
+    problem_type = RopeProblem
+
+    def __init__(self, system: System, **named: Any) -> None:
+        super().__init__(system, minimise_compiled_newton, **named)
+        self.patterns: list[RopePattern] = []

@@ -13,17 +13,15 @@ from typing import Any
 
 import bpy
 
-from ..farm import local_engine, page
-from ..farm.job_queue import JobQueue, write_failure_report
+from ..farm import page
+from ..farm.job_queue import JobQueue, run_locally, write_failure_report
 from ..farm.shots import BAKE_OPTIONS, CANCEL, Unit, parse_wedges, units_from_folder, units_from_list, write_units
 from ..work.cancellation import GRACE_PERIOD, Cancelled, CancelWatch
 from .bake_commands import Report
 from .options import UsageError
 
 # Engines by name, which run a queue of units. A script may add others: see farm/dask_engine.py in the repository.
-ENGINES: dict[str, Callable[[JobQueue, Sequence[str], Path, int, Callable[[], bool]], None]] = {
-    "local": local_engine.run_locally
-}
+ENGINES: dict[str, Callable[[JobQueue, Sequence[str], Path, int, Callable[[], bool]], None]] = {"local": run_locally}
 
 
 def add_to(commands: Any) -> None:

@@ -29,7 +29,7 @@ from ..scene_reader.scene_builder import check_object
 from ..work.steps import Step, map_steps
 from . import contact_sheet
 from .checkpoint import SweepCheckpoint
-from .variants import Variants, simulate_all_frames
+from .ghosts import Variants, simulate_all_frames
 
 Values = Mapping[str, object]
 TABLE, PAGE, SHEET = "sweep.csv", "index.html", "contact_sheet.png"

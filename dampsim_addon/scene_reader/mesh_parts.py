@@ -11,7 +11,7 @@ from ...core import Array, Body, DampSimError, Index, Pieces, Surface, find_piec
 from ...core.base.arrays import Mask
 from ...core.bodies.pieces import label_pieces
 from ...core.geometry.mesh.affine import transform_points
-from ...core.geometry.mesh.nearest_source import nearest_source
+from ...core.geometry.mesh.triangles import nearest_source
 from ..blender.animation import animated_paths
 from ..blender.modifiers import has_weight_modifier, simulated_topology_modifiers, trailing_solidify
 from ..blender.sampler import read_array

@@ -38,7 +38,7 @@ from ..blender.modifiers import deform_stack, is_deforming, sampled_modifiers
 from ..blender.sampler import Sampler, largest_scale
 from ..blender.vertex_groups import MAX_EXPORTED_BONES
 from ..work.background_thread import Result, run_in_thread
-from .bake_tracks import remove_bake_animation, write_tracks
+from .bake_tracks import KeptStrips, remove_bake_animation, write_tracks
 from .bone_rig import (
     NewBone,
     add_bones,
@@ -49,7 +49,6 @@ from .bone_rig import (
     provide_rig,
     remove_bones,
 )
-from .kept_strips import KeptStrips
 from .keys import check_nla, check_shape_keys
 from .pre_modifier_shapes import InvertibilityCheck, positions_before_modifiers, pre_modifier_offsets
 from .target import Cost, KeptBake, MotionCheck, Shot, Storage, Target, apply_settings

@@ -24,8 +24,7 @@ from ..blender.dampsim_names import (
 )
 from ..blender.modifiers import simulated_topology_modifiers
 from ..blender.sampler import Sampler
-from .bake_tracks import remove_bake_animation
-from .kept_strips import KeptStrips
+from .bake_tracks import KeptStrips, remove_bake_animation
 from .pre_modifier_shapes import (
     InvertibilityCheck,
     can_edit_before_modifiers,

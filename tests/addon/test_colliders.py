@@ -295,7 +295,7 @@ def test_variants_visit_collider_frames_once(load: Load, tmp_path: Path) -> None
         other.dampsim_collider.keyframe_insert("roughness", frame=frame)
     went: list[object] = []
     with core_scene(load, obj) as taken:
-        scene = load("dampsim_addon.compare.variants").Variants(taken, obj.name).core_scene
+        scene = load("dampsim_addon.compare.ghosts").Variants(taken, obj.name).core_scene
         first = [scene.sample(frame).colliders[0] for frame in (1.0, 2.5, 4.0)]
         bpy.app.handlers.frame_change_post.append(lambda *_: went.append(1))
         try:

@@ -431,7 +431,7 @@ def test_dask_is_added_by_script(
 
 
 def test_farm_waits_for_locked_unit(load: Load, tmp_path: Path) -> None:
-    stopping, lock = load("dampsim_addon.work.cancellation"), load("core.frames.lock")
+    stopping, lock = load("dampsim_addon.work.cancellation"), load("core.frames.cache")
     asked = 0
 
     def ask() -> None:

@@ -353,7 +353,7 @@ def test_variants_use_wind_from_main_thread(load: Load, tmp_path: Path, monkeypa
     monkeypatch.setattr(
         reader, "read_external_forces", lambda *args: threads.add(threading.current_thread()) or ask(*args)
     )
-    sampling, variants = load("dampsim_addon.blender.sampler"), load("dampsim_addon.compare.variants")
+    sampling, variants = load("dampsim_addon.blender.sampler"), load("dampsim_addon.compare.ghosts")
     with sampling.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
         steps = variants.Variants(snapshot.build_scene(sampler), obj.name).prepare({})
         while True:

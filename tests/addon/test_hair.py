@@ -128,7 +128,7 @@ def test_hair_follows_guides_in_live(load: Any, tmp_path: Path) -> None:
 
 
 def test_many_guides_give_a_warning(load: Any) -> None:
-    hair = load("dampsim_addon.ui.add.hair_operators")
+    hair = load("dampsim_addon.ui.add.add_operators")
     assert hair.guides_report("Wig Guides", "Wig", hair.MAX_FAST_GUIDES) == (
         {"INFO"},
         "Wig Guides: simulating 100 guides, which Wig follows",

@@ -485,7 +485,7 @@ def test_variant_with_muscle_keys_equals_bake(load: Load, tmp_path: Path) -> Non
         load("dampsim_addon.scene_reader.scene_builder").build_scene,
         load("dampsim_addon.blender.sampler").GroupSampler,
     )
-    variants, steps = load("dampsim_addon.compare.variants").Variants, load("dampsim_addon.work.steps")
+    variants, steps = load("dampsim_addon.compare.ghosts").Variants, load("dampsim_addon.work.steps")
     with sampler(scene, bpy.context.view_layer, [obj]) as read:
         made = variants(take(read), obj.name)
         # The second variant reuses the samples of the first.

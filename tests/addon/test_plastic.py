@@ -134,7 +134,7 @@ def test_overlay_colours_plastic_strain(
     play(24)
     found = overlay.body_view(obj, scene).data(load("dampsim_addon.ui.plastic.overlay").flow_overlay)
     strains = (
-        load("core.measure.flow")
+        load("core.measure.element_states")
         .plastic_strain(live.find_session(obj).simulation, live.find_session(obj).frames[23].frame, obj.name)
         .strains
     )

@@ -40,7 +40,7 @@ def test_cancelled_calibration_changes_nothing(load: Load, tmp_path: Path) -> No
     scene = new_scene()
     obj = wobbler(tmp_path)
     scene.frame_set(7)
-    work = load("dampsim_addon.jobs.calibrate").calibrate_settle(scene, bpy.context.view_layer, obj)
+    work = load("dampsim_addon.ui.objects.operators").calibrate_settle(scene, bpy.context.view_layer, obj)
     # Skip the preparation.
     assert any(step.text == "Releasing" for step in work)
     work.close()

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 from dampsim.core.geometry.collision import ccd
-from dampsim.core.geometry.collision.ccd import SweptTriangles, edge_edge_ccd, edge_pair_crossings, point_triangle_ccd
-from dampsim.core.geometry.mesh.coplanarity import CoplanarityPolynomial
+from dampsim.core.geometry.collision.ccd import (
+    CoplanarityPolynomial,
+    SweptTriangles,
+    edge_edge_ccd,
+    edge_pair_crossings,
+    point_triangle_ccd,
+)
 from dampsim.core.geometry.mesh.triangles import Topology, Triangles
 from shapes import box, sheet, sphere
 

@@ -27,9 +27,8 @@ from dampsim.core.objective import step_problem
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import cache_inputs, describe_changes
 from dampsim.core.scene.scene import Scene
-from dampsim.core.settle.contraction_lag import advance_lag
 from dampsim.core.settle.waveform import settle_law
-from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.simulation.simulation import Simulation, advance_lag
 from dampsim.core.system.history import ContractionLag
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.material_terms import FibreTerm

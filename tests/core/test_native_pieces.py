@@ -19,7 +19,7 @@ from dampsim.core.native.ropes import EnvelopeFactors
 from dampsim.core.solvers import newton
 from dampsim.core.solvers.factorisation import LowRank
 from dampsim.core.solvers.objective import Outcome, Tolerance
-from dampsim.core.steppers.rope import RopeProblem
+from dampsim.core.steppers.sheet import RopeProblem
 
 pytestmark = pytest.mark.kernel
 TIGHT = Tolerance(1e-10, 0.0)
@@ -159,7 +159,7 @@ def test_other_terms_use_whole_search(kernel: native.KernelLibrary) -> None:
     _, problem = hanging_ropes()
     assert problem.separate_pieces(problem.start) is not None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dampsim.core.steppers.rope.load_library", lambda: None)
+        patch.setattr("dampsim.core.steppers.sheet.load_library", lambda: None)
         assert problem.separate_pieces(problem.start) is None
     problem._damping_matrix = csr_matrix((81, 81))
     assert problem.separate_pieces(problem.start) is None

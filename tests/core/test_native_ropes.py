@@ -19,7 +19,7 @@ from dampsim.core.settle.law import BackwardEulerLaw
 from dampsim.core.simulation.assembly import build_assembly
 from dampsim.core.simulation.method_selection import make_stepper
 from dampsim.core.solvers import newton
-from dampsim.core.steppers.rope import RopeProblem, RopeStepper
+from dampsim.core.steppers.sheet import RopeProblem, RopeStepper
 from dampsim.core.system.state import State
 
 pytestmark = pytest.mark.kernel

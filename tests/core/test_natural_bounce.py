@@ -17,9 +17,13 @@ from dampsim.core.measure.curve import SettleCurve
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import BounceBy, Settings
 from dampsim.core.settle.first_mode import first_mode_law
-from dampsim.core.settle.natural_bounce import natural_overshoot, shortest_settle_time
 from dampsim.core.settle.waveform import REST_FRACTION, settle_law, visible_swings
-from dampsim.core.simulation.dials import effective_overshoot, has_natural_bounce
+from dampsim.core.simulation.dials import (
+    effective_overshoot,
+    has_natural_bounce,
+    natural_overshoot,
+    shortest_settle_time,
+)
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.steppers.sheet import SheetStepper
 from settle_cases import outcome_after_stop, translation_motion

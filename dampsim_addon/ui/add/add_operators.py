@@ -1,18 +1,19 @@
-"""Operators that start the simulation of meshes, curves and other objects, or open samples, and fabrics."""
+"""Operators that start the simulation of meshes, curves, hair and other objects, or open samples, and fabrics."""
 
 from __future__ import annotations
 
 from functools import partial
 
 import bpy
-from bpy.props import EnumProperty, StringProperty
+from bpy.props import EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Menu, Operator, PropertyGroup, UILayout
 
 from ....core import Array, Index, MeshError, SceneError
-from ....core.base.wording import format_number, match_name, unknown_name
+from ....core.base.wording import format_count, format_number, match_name, unknown_name
 from ....core.bodies.fabrics import FABRICS
 from ....core.geometry.mesh.surface import MAX_SOLID_AREA_RATIO, is_shell, open_area_ratio
 from ...blender.curve_points import centre_line
+from ...blender.hair import DEFAULT_RADIUS, GuideWires, Strands, attach_hair, hair_modifier
 from ...blender.modifiers import simulated_topology_modifiers
 from ...blender.operator_calls import call_operator
 from ...blender.sampler import Sampler, mesh_positions
@@ -301,3 +302,59 @@ class DAMPSIM_OT_open_sample(NamedOperator, Operator):
             report(self, {"ERROR"}, str(error))
             return {"CANCELLED"}
         return {"FINISHED"}
+
+
+# Largest number of guides with at most 1/6 s per frame, and a few seconds of preparation.
+MAX_FAST_GUIDES = 100
+
+
+def has_guides(hair: bpy.types.Object) -> bool:
+    """Return whether hair already follows guides."""
+    return hair_modifier(hair) is not None
+
+
+def guides_report(wire: str, hair: str, count: int) -> tuple[set[str], str]:
+    """Return the report type and message for a number of guides."""
+    message = f"{wire}: simulating {format_count(count, 'guide')}, which {hair} follows"
+    if count <= MAX_FAST_GUIDES:
+        return {"INFO"}, message
+    message += f". More than {MAX_FAST_GUIDES} guides are slow to prepare and to play. Undo and choose fewer Guides"
+    return {"WARNING"}, message
+
+
+class DAMPSIM_OT_hair(EditOperator, Operator):
+    """Simulate some strands as ropes that are pinned at their roots. All other strands follow them"""
+
+    bl_label = "Simulate as Hair"
+
+    guides: IntProperty(  # type: ignore[valid-type]
+        name="Guides",
+        default=16,
+        min=1,
+        soft_max=MAX_FAST_GUIDES,
+        description="Set the number of strands to simulate. The other strands follow them",
+    )
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        hair = context.object
+        is_local_hair = hair is not None and hair.type == "CURVES" and hair.library is None and context.mode == "OBJECT"
+        return is_local_hair and can_start_job(cls, context)
+
+    def edit(self, context: Context) -> None:
+        hair = context.object
+        if has_guides(hair):
+            modifier = hair_modifier(hair)
+            raise SceneError(f"{hair.name}: it already follows guides. Remove the modifier {modifier.name} first.")
+        strands = Strands.from_curves(hair.data)
+        guides = strands.select_guides(self.guides)
+        if not len(guides):
+            raise SceneError(f"{hair.name}: no strand has two or more points. Add some hair first.")
+        wires = GuideWires.from_strands(strands, guides)
+        wire = create_wire(hair, "Guides", wires.points, wires.edges, wires.pinned.tolist())
+        attach_hair(hair, wire, strands, wires)
+        make_only_selected(context, wire)
+        context.view_layer.update()
+        enable_simulation(wire, context.scene)
+        wire.dampsim.thickness = 2000.0 * (strands.radius or DEFAULT_RADIUS)
+        report(self, *guides_report(wire.name, hair.name, len(guides)))

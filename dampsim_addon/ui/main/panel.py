@@ -27,13 +27,14 @@ from ..add.add_operators import (
     DAMPSIM_OT_add,
     DAMPSIM_OT_convert_add,
     DAMPSIM_OT_curve_rope,
+    DAMPSIM_OT_hair,
     DAMPSIM_OT_local_add,
     DAMPSIM_OT_open_sample,
     can_add,
     draw_fabrics,
+    has_guides,
     rope_of_curve,
 )
-from ..add.hair_operators import DAMPSIM_OT_hair, has_guides
 from ..common.layout import (
     UNIT_X,
     ChildPanel,

@@ -1,4 +1,4 @@
-"""Operators that remove, clear, measure and calibrate the selected objects."""
+"""Operators that remove, clear, measure and calibrate the selected objects, without a bake."""
 
 from __future__ import annotations
 
@@ -7,21 +7,52 @@ from collections.abc import Generator
 import bpy
 from bpy.types import Context, Operator
 
-from ....core import KINDS, ParameterError
+from ....core import KINDS, ParameterError, PinError, Simulation
 from ....core.base.wording import format_number, format_small
+from ....core.measure.calibrate import Calibration
+from ....core.measure.calibrate import calibrate as core_calibrate
 from ... import live
 from ...blender.dampsim_names import joined_bake_keys
-from ...jobs.calibrate import calibrate_settle, measure_sag
 from ...jobs.clear import clear_bake
+from ...jobs.prepare import prepare_scene, prepare_simulation
 from ...model.cache_status import known_status
 from ...model.groups import format_names, group_of, groups_of
 from ...model.objects import active_simulated, can_start_job, chosen_simulated, is_simulated
 from ...model.properties import read_settings
-from ...status.results import displayed_curve
+from ...scene_reader.isolation import isolated_sampler
+from ...scene_reader.scene_builder import build_scene, check_object
+from ...status.measurements import store_measurements
+from ...status.results import displayed_curve, store_curve
 from ...targets.keys import remove_joined_keys
-from ...work.steps import Step
+from ...work.steps import Step, map_steps
 from ..common.chosen_objects import ActiveObjectJob, ChosenObjectsOperator, is_met
 from .group_operators import simulate_separately
+
+
+def measure_sag(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> None:
+    """Measure the sag of the object under its own weight. Raises PinError if it is not completely pinned."""
+    check_object(obj, view_layer)
+    with isolated_sampler(scene, view_layer, group_of(obj).members) as sampler:
+        simulation = Simulation(build_scene(sampler))
+        if not simulation.is_constrained(obj.name):
+            raise PinError(f"{obj.name}: not all of it is pinned, so it would fall; choose a vertex group under Pins.")
+        store_measurements(obj, scene, simulation, search_sag=True)
+
+
+def calibrate_settle(
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object
+) -> Generator[Step, None, None]:
+    """Find the correction of Settle for swings of the size in obj.dampsim.swing. Cancelling changes nothing."""
+    check_object(obj, view_layer)
+    with isolated_sampler(scene, view_layer, group_of(obj).members) as sampler:
+        core_scene = yield from prepare_scene(sampler)
+        simulation = yield from prepare_simulation(core_scene)
+        store_measurements(obj, scene, simulation)
+        test = core_calibrate(simulation, obj.name, obj.dampsim.swing / 100.0)
+        result: Calibration = yield from map_steps(test, lambda progress: Step(*progress, "Releasing"))
+    obj.dampsim.calibration = result.correction
+    suffix = ", started like a stop that throws it as far" if result.after.since == "stop" else ""
+    store_curve(obj, result.after, f"release from {format_number(obj.dampsim.swing)}%{suffix}")
 
 
 class DAMPSIM_OT_remove(ChosenObjectsOperator, Operator):
