@@ -61,10 +61,8 @@ class ChangedContacts(Guard):
         is_matched = ~is_missing
         old = order[matches[is_matched]]
         old_gap, new_gap = before.gap[old], now.gap[is_matched]
-        is_closed_differently = (
-            np.abs(np.minimum(old_gap, 0.0) - np.minimum(new_gap, 0.0))
-            > _CHANGED_GAP * new_contacts.distance[is_matched]
-        )
+        gap_change = np.abs(np.minimum(old_gap, 0.0) - np.minimum(new_gap, 0.0))
+        is_closed_differently = gap_change > _CHANGED_GAP * new_contacts.distance[is_matched]
         # A changed normal turns the force, which would then alternate from step to step.
         normal_change = np.linalg.norm(contacts.normal[old] - new_contacts.normal[is_matched], axis=1)
         force = np.maximum(before.force[old], now.force[is_matched])

@@ -119,17 +119,12 @@ def _truncate_blocks(
         return None
     mean = system.mass[nodes] @ v[free_indices] / system.mass[nodes].sum()
     without_obstacles = not any(surfaces[b].is_collider for _, b in intersecting_pairs)
-    base_velocity = (
-        mean
-        if without_obstacles and intersection_free(checked_pairs, blend(0.0, mean)) == checked_pairs
-        else zero_velocity
-    )
+    base_velocity = zero_velocity
+    if without_obstacles and intersection_free(checked_pairs, blend(0.0, mean)) == checked_pairs:
+        base_velocity = mean
     low, high = (1.0, 1.0) if intersection_free(checked_pairs, v) == checked_pairs else (0.0, 1.0)
     for _ in range(max_bisections if low < high else 0):
         middle = 0.5 * (low + high)
-        low, high = (
-            (middle, high)
-            if intersection_free(checked_pairs, blend(middle, base_velocity)) == checked_pairs
-            else (low, middle)
-        )
+        is_free = intersection_free(checked_pairs, blend(middle, base_velocity)) == checked_pairs
+        low, high = (middle, high) if is_free else (low, middle)
     return blend(low, base_velocity)

@@ -177,9 +177,8 @@ class FactorisedSystem:
         """
         if len(factors) == 1 and stiffness_weights is None:
             return self.stiffness
-        return self._restrict_to_free(self.system.stiffness_at_rest(factors, True, stiffness_weights)) / float(
-            factors[0]
-        )
+        stiffness = self.system.stiffness_at_rest(factors, True, stiffness_weights)
+        return self._restrict_to_free(stiffness) / float(factors[0])
 
     def rounding_error(self, solve: Solve, scale: Array) -> float:
         """Return the error estimate that rounding alone causes, sqrt(W).

@@ -63,9 +63,11 @@ def apply_plastic_flow(system: System, state: State, updates: Sequence[PlasticUp
         for term in plastic_terms(block):
             block_history = history.block(block.name)
             before = term.current_flow(block_history)
-            after = (
-                term.flow.zero_flow() if update.reset else _updated_flow(term, before, positions, update.yield_surface)
-            )
+            after = before
+            if update.reset:
+                after = term.flow.zero_flow()
+            elif update.yield_surface is not None:
+                after = term.flow.updated_flow(before, positions, update.yield_surface)
             if np.abs(after - before).max(initial=0.0) <= _FLOW_TOLERANCE:
                 continue
             force_change = -term.energy_from_history(block_history).value_gradient(positions)[1]
@@ -92,11 +94,6 @@ def _with_force_change(system: System, history: History, place: int, change: Arr
             )
             history = history.with_block(block.name, replace(own, deformation=deformation, sleep=None))
     return history
-
-
-def _updated_flow(term: PlasticTerm, before: Array, positions: Array, yield_surface: YieldSurface | None) -> Array:
-    """Return the flow of a term after the plastic update at given positions."""
-    return before if yield_surface is None else term.flow.updated_flow(before, positions, yield_surface)
 
 
 def commit_plastic_rest_shape(system: System, state: State) -> State:

@@ -44,10 +44,7 @@ def nodal_theta(stepper: FactorisedSystem, coefficients: Sequence[Coefficients])
     region_weights = [(one.theta, one.sigma if one.is_waveform else 0.0) for one in coefficients]
     if not region_weights:
         return ThetaWeights(1.0, 0.0)
-    if (
-        all(np.ndim(theta) == 0 and np.ndim(sigma) == 0 for theta, sigma in region_weights)
-        and len(set(region_weights)) == 1
-    ):
+    if all(ThetaWeights(*one).is_uniform for one in region_weights) and len(set(region_weights)) == 1:
         return ThetaWeights(*region_weights[0])
     nodal_weights = np.empty((len(stepper.free), 2))
     nodal_weights[:] = 1.0, 0.0
@@ -200,12 +197,8 @@ class StepPotential:
             if isinstance(energy, ShellBending) and energy.coordinate_hessian is not None:
                 blocks.append(TangentBlock(part, factor, energy.coordinate_hessian, False))
             else:
-                own = (
-                    energy.block_hessian(x[part], True)
-                    if isinstance(energy, Membrane)
-                    else energy.hessian(x[part], True)
-                )
-                blocks.append(TangentBlock(part, factor, own, True))
+                hessian = energy.block_hessian if isinstance(energy, Membrane) else energy.hessian
+                blocks.append(TangentBlock(part, factor, hessian(x[part], True), True))
         if self.contacts is not None:
             blocks.append(TangentBlock(slice(0, len(x)), 1.0, self.contacts.hessian(x), True))
         if self.links is not None:
@@ -280,13 +273,8 @@ def step_start_forces(
                 - block_gradient(previous_positions, sigma)
                 - link_gradient(soft_links, previous_positions, sigma)
             )
-        return StepStartForces(
-            velocity,
-            None,
-            dead_load,
-            history,
-            block_gradient(x) + link_gradient(system.links, x) if history is None else None,
-        )
+        elastic = block_gradient(x) + link_gradient(system.links, x) if history is None else None
+        return StepStartForces(velocity, None, dead_load, history, elastic)
     nodal_factors = _nodal_factors(system, factors)
     if history is not None and history.elastic_gradient is not None and history.force_rate is not None:
         force, change = history.elastic_gradient, h * history.force_rate

@@ -147,12 +147,8 @@ class StepProblem:
             )
         self._region_inertias: list[tuple[Index, RegionInertia]] = []
         motions = region_motions(context, system.regions, stepper.region_slices)
-        waveform = {
-            place
-            for place, coefficients in enumerate(self._coefficients)
-            if self._step_start is not None and coefficients.is_waveform
-        }
-        others = [place for place in range(len(system.regions)) if place not in waveform]
+        has_history = self._step_start is not None
+        others = [place for place, one in enumerate(self._coefficients) if not (has_history and one.is_waveform)]
         first_mode = first_mode_inertias(
             context,
             [system.regions[place] for place in others],
@@ -467,11 +463,10 @@ class StepProblem:
             return State(state.time + h, x, velocities, self._reference, all_history.without_deformation())
         history = self._history_after(x, velocities, self._step_start, truncated_regions)
         # A fallback step may undo a whole swing at once. Such a velocity in the history would amplify the next steps.
-        all_history = (
-            all_history.without_deformation()
-            if self._use_fallback_coefficients
-            else stepper.system.with_deformation(all_history, history)
-        )
+        if self._use_fallback_coefficients:
+            all_history = all_history.without_deformation()
+        else:
+            all_history = stepper.system.with_deformation(all_history, history)
         return State(state.time + h, x, velocities, self._reference, all_history)
 
     def _history_after(

@@ -25,12 +25,8 @@ class TangentBlock:
 
     def apply(self, displacements: Array) -> Array:
         """Return the product with vectors (n, 3) of its nodes."""
-        found = (
-            (self.matrix @ displacements.ravel()).reshape(-1, 3)
-            if self.is_vector_valued
-            else self.matrix @ displacements
-        )
-        return np.asarray(self.factor * found)
+        vectors = displacements.ravel() if self.is_vector_valued else displacements
+        return np.asarray(self.factor * (self.matrix @ vectors).reshape(-1, 3))
 
     def normal_stiffness(self, normals: Array) -> csr_matrix:
         """Return N^T H N, (n, n), for the normals (n, 3) of its nodes."""

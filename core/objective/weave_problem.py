@@ -150,20 +150,14 @@ class WeaveProblem:
         """Assemble the damping matrix C at the step's start."""
         dials, x = self._dials, self._state.positions
         assemble = self._elastic.rayleigh_hessians if dials.rayleigh else self._elastic.strain_rate_hessians
-        damping_blocks = assemble(x, self._u, dials.stretch, dials.bend)
+        damping = assemble(x, self._u, dials.stretch, dials.bend)
         self._sliding_damping = np.zeros(self._cloth.unknown_count)
         self._sliding_damping[self._cloth.arc_length_unknown[self._cloth.can_slide]] = dials.drag
         self._viscous = (
-            (self._cloth.stretch_unknowns, damping_blocks.stretch),
-            (self._cloth.bend_unknowns, damping_blocks.bend),
+            (self._cloth.stretch_unknowns, damping.stretch),
+            (self._cloth.bend_unknowns, damping.bend),
         )
-        blocks = [
-            damping_blocks.stretch,
-            damping_blocks.bend,
-            damping_blocks.shear,
-            self._inertia,
-            self._sliding_damping[:, None, None],
-        ]
+        blocks = [damping.stretch, damping.bend, damping.shear, self._inertia, self._sliding_damping[:, None, None]]
         self._constant = self._scatter.assemble(blocks)
 
     @property

@@ -67,11 +67,6 @@ class StepReport:
     residual: float
     guards: Mapping[type[Guard], int] = field(default_factory=dict)
 
-    @staticmethod
-    def before_searches(substeps: int, counts: GuardCounts) -> StepReport:
-        """Return the report of a step without any search so far. counts: of the guards, increased by its searches."""
-        return StepReport(Outcome.CONVERGED, 0, 0, substeps, 0.0, counts)
-
     def with_search(self, minimum: Minimum) -> StepReport:
         """Return the report with one more search. The first failure is its outcome."""
         return replace(

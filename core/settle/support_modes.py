@@ -152,15 +152,11 @@ def modal_damping(modes: SupportModes, law: DeformationLaw) -> Array:
     if not isinstance(law, WaveformLaw) or law.settle_scale is not None:
         return np.zeros(6)
     inverse, law_damping = _law_coefficients(law)
-    law_overshoot_value = law_overshoot(law)
-    damping_ratio = (
-        1.0
-        if law_overshoot_value <= 0.0
-        else -math.log(law_overshoot_value) / math.hypot(math.pi, math.log(law_overshoot_value))
-    )
-    compliance = modes.compliance
+    overshoot, compliance, damping_ratio = law_overshoot(law), modes.compliance, 1.0
+    if overshoot > 0.0:
+        damping_ratio = -math.log(overshoot) / math.hypot(math.pi, math.log(overshoot))
     with np.errstate(divide="ignore"):
-        is_firm = (law_overshoot_value <= 0.0) & (compliance * law.decay**2 < _FIRM_LIMIT)
+        is_firm = (overshoot <= 0.0) & (compliance * law.decay**2 < _FIRM_LIMIT)
         minimum = np.where(is_firm, _FIRM_DAMPING_RATIO * law.decay * compliance, 0.0)
         wanted = np.maximum(2.0 * damping_ratio * np.sqrt(compliance + inverse) - law_damping, minimum)
         return np.where(compliance > 0.0, wanted / np.maximum(compliance, 1e-300), 0.0)
