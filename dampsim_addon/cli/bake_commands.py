@@ -31,8 +31,8 @@ from .options import (
     add_command,
     add_frames,
     add_settings,
-    baked_objects,
     check_minimum,
+    chosen_bakes,
     chosen_objects,
     one_of,
     parse_frames,
@@ -179,7 +179,7 @@ def run_info(options: argparse.Namespace) -> Report:
 
 def run_export(options: argparse.Namespace) -> Report:
     """Run the command export. Without --object, all baked objects are exported."""
-    chosen = baked_objects(options.object)
+    chosen = chosen_bakes(options.object)
     set_frames(options.frames)
     names = options.format or [form.name.lower() for form in export.DEFAULT_FORMATS]
     formats = [form for form in export.FORMATS if form.name.lower() in names]

@@ -16,7 +16,7 @@ from ..jobs.maps import update_maps
 from ..targets.landing import DEFAULT_LENGTH, Blend
 from ..work.steps import run_steps
 from .bake_commands import Report, save_file
-from .options import UsageError, add_command, baked_objects, chosen_objects, one_of, progress_printer
+from .options import UsageError, add_command, chosen_bakes, chosen_objects, one_of, progress_printer
 
 _REST, _REMOVE = "rest", "remove"
 
@@ -50,7 +50,7 @@ def run_blend(options: argparse.Namespace) -> Report:
     """Run the command blend. Without --object, all baked objects are changed."""
     if options.frame is None and options.kind != _REMOVE:
         raise UsageError(f"dampsim: blend {options.kind} needs --frame N")
-    scene, chosen = bpy.context.scene, baked_objects(options.object)
+    scene, chosen = bpy.context.scene, chosen_bakes(options.object)
     entries: list[dict[str, Any]] = []
     problems: list[str] = []
     layer, on_step = bpy.context.view_layer, progress_printer(", ".join(obj.name for obj in chosen), options)
@@ -79,7 +79,7 @@ def run_blend(options: argparse.Namespace) -> Report:
 def run_retime(options: argparse.Namespace) -> Report:
     """Run the command retime. Without --object, all baked objects are changed."""
     entries = []
-    for obj in baked_objects(options.object):
+    for obj in chosen_bakes(options.object):
         scale = retime_bake(bpy.context.scene, obj, None if options.keep_seconds else options.scale)
         entries.append({"name": obj.name, "scale": scale})
         print(f"dampsim: {obj.name}: plays {format_number(scale, 4)} times as long", flush=True)

@@ -67,7 +67,7 @@ def chosen_objects(names: Sequence[str]) -> list[bpy.types.Object]:
     return [simulated[name] for name in names] if names else list(simulated.values())
 
 
-def baked_objects(names: Sequence[str]) -> list[bpy.types.Object]:
+def chosen_bakes(names: Sequence[str]) -> list[bpy.types.Object]:
     """Return the simulated objects with these names; all baked ones without names. Raises UsageError."""
     chosen = [obj for obj in chosen_objects(names) if names or obj.dampsim.baked]
     if not chosen:

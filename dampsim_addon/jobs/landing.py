@@ -67,11 +67,11 @@ class BlendedMotion:
         near = (self.numbers >= first - _BLEND_MARGIN) & (self.numbers <= last + _BLEND_MARGIN)
         return BlendedMotion(self.numbers[near], self.plain[near], self.simulated[near], self.pairs)
 
-    def straight(self, weights: Array) -> Array:
+    def line_shapes(self, weights: Array) -> Array:
         """Return the shapes (f, v, 3) m of a blend along straight paths. weights: (f,) of the simulation."""
         return self.plain + weights[:, None, None] * (self.simulated - self.plain)
 
-    def turned(self, weights: Array) -> Array:
+    def arc_shapes(self, weights: Array) -> Array:
         """Return the shapes (f, v, 3) m of a blend along arcs. weights: (f,) of the simulation."""
         arcs = ArcBlend(self.plain, self.simulated, self.pairs)
         return np.array([arcs.shape(place, weight) for place, weight in enumerate(weights.tolist())])
@@ -116,7 +116,7 @@ def blend_bake(
     set_handles(obj, first, last, handles)
     if len(frames) < len(motion.numbers):
         # Blends beside this one can pop where it cuts them.
-        effect = motion.effect(motion.straight(_keyed_values(obj, motion.numbers)))
+        effect = motion.effect(motion.line_shapes(_keyed_values(obj, motion.numbers)))
     if effect.excess > 1.0:
         # Bones turn between both shapes, where this choice assumes straight paths.
         effect = motion.effect(_shapes(scene, obj, numbers))
@@ -128,7 +128,7 @@ def blend_warning(scene: bpy.types.Scene, obj: bpy.types.Object, motion: Blended
     if not motion.plain.size:
         return ""
     effect = motion.effect(_shapes(scene, obj, motion.numbers))
-    own = motion.effect(motion.turned(weights_at(stored_weights(obj), motion.numbers)))
+    own = motion.effect(motion.arc_shapes(weights_at(stored_weights(obj), motion.numbers)))
     if effect.shortening > MAX_SHORTENING >= own.shortening:
         shortening = format_percent(effect.shortening)
         fix = _EDGE_FIXES.get(obj.dampsim.baked, "Lower Max Error")
@@ -182,8 +182,8 @@ def _points_of_frames(
     # Without edges, the smoothest curve is chosen. Arcs keep the lengths with any of them.
     handles, _ = choose_handles(near.plain, near.simulated, near.pairs[:0], weights)
     shares = weights(handles)
-    shortening = near.effect(near.straight(shares)).shortening
-    is_better = shortening > MAX_SHORTENING and near.effect(near.turned(shares)).shortening < shortening
+    shortening = near.effect(near.line_shapes(shares)).shortening
+    is_better = shortening > MAX_SHORTENING and near.effect(near.arc_shapes(shares)).shortening < shortening
     return with_blend(obj, kind, first, last, handles) if is_stored or is_better else []
 
 
