@@ -26,7 +26,7 @@ from ..live.liveness import check_displayable
 from ..model.groups import group_of
 from ..scene_reader.isolation import isolated_sampler
 from ..scene_reader.scene_builder import check_object
-from ..work.steps import Step, map_steps
+from ..work.steps import Step, paired_steps
 from . import contact_sheet
 from .checkpoint import SweepCheckpoint
 from .ghosts import Variants, simulate_all_frames
@@ -169,8 +169,7 @@ def _measure_variant(
     shot = simulation_curve(simulation, name, frames, settings)
     curve, is_pinned = shot, simulation.is_constrained(name)
     if is_pinned and settings.is_settle_controlled:
-        test = release_test(simulation, name, swing)
-        curve = yield from map_steps(test, lambda progress: Step(*progress, "Releasing"))
+        curve = yield from paired_steps(release_test(simulation, name, swing), "Releasing")
     row = SweepRow(
         index + 1, values, curve, shot.rest if shot else None, _max_offset(simulation, name, frames),
         simulation.young(name, dials), simulation.sag(name, dials) if is_pinned else None, pace,

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ...core.base.progress import map_steps, run_steps
 
-__all__ = ["Step", "counted_steps", "map_steps", "run_steps"]
+__all__ = ["Step", "counted_steps", "map_steps", "paired_steps", "run_steps"]
 
 Result = TypeVar("Result")
 
@@ -25,3 +25,8 @@ class Step:
 def counted_steps(work: Generator[int | None, None, Result], total: int, text: str) -> Generator[Step, None, Result]:
     """Return the steps of a generator that yields the number of completed units."""
     return map_steps(work, lambda done: Step(done or 0, total, text))
+
+
+def paired_steps(work: Generator[tuple[int, int], None, Result], text: str) -> Generator[Step, None, Result]:
+    """Return the steps of a generator that yields (completed, total)."""
+    return map_steps(work, lambda pair: Step(*pair, text))

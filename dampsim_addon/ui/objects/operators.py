@@ -24,7 +24,7 @@ from ...scene_reader.scene_builder import build_scene, check_object
 from ...status.measurements import store_measurements
 from ...status.results import displayed_curve, store_curve
 from ...targets.keys import remove_joined_keys
-from ...work.steps import Step, map_steps
+from ...work.steps import Step, paired_steps
 from ..common.chosen_objects import ActiveObjectJob, ChosenObjectsOperator, is_met
 from .group_operators import simulate_separately
 
@@ -49,7 +49,7 @@ def calibrate_settle(
         simulation = yield from prepare_simulation(core_scene)
         store_measurements(obj, scene, simulation)
         test = core_calibrate(simulation, obj.name, obj.dampsim.swing / 100.0)
-        result: Calibration = yield from map_steps(test, lambda progress: Step(*progress, "Releasing"))
+        result: Calibration = yield from paired_steps(test, "Releasing")
     obj.dampsim.calibration = result.correction
     suffix = ", started like a stop that throws it as far" if result.after.since == "stop" else ""
     store_curve(obj, result.after, f"release from {format_number(obj.dampsim.swing)}%{suffix}")
