@@ -33,9 +33,12 @@ class Session:
     verified: number of frames, from the first one on, that are known to match the scene. An edit resets it but keeps
     the frames. During playback their inputs are sampled again. From the first frame with different inputs on, frames
     are discarded.
+    sampler: of the group at the latest change of the frame.
     draft: whether the session uses the coarser Draft simulation, which is never rendered or baked.
     problem: sentence that says why the group cannot be simulated, or ''.
     """
+
+    sampler: GroupSampler
 
     def __init__(self, draft: bool = False) -> None:
         self.draft = draft
@@ -60,18 +63,9 @@ class Session:
         self._run: SimulationRun | None = None
 
     @property
-    def sampler(self) -> GroupSampler:
-        """Sampler of the group at the latest change of the frame. Setting one discards the samples."""
-        return self._sampler
-
-    @sampler.setter
-    def sampler(self, sampler: GroupSampler) -> None:
-        self._sampler, self._samples = sampler, {}
-
-    @property
     def group(self) -> Group:
         """Group at the latest change of the frame."""
-        return Group(tuple(member.obj for member in self._sampler.members))
+        return Group(tuple(member.obj for member in self.sampler.members))
 
     def attempt(self, work: Callable[[], object]) -> bool:
         """Run work and return whether it succeeded. A DampSimError is stored as the problem of the session.
@@ -82,10 +76,10 @@ class Session:
             work()
         except DampSimError as error:
             self.problem = str(error)
-            self._sampler.unmute()
+            self.sampler.unmute()
             return False
         except BaseException:
-            self._sampler.unmute()
+            self.sampler.unmute()
             raise
         return True
 
@@ -163,7 +157,7 @@ class Session:
 
     def read_inputs(self) -> None:
         """Read the inputs that are constant over the shot, if needed. This changes the frame. Raises DampSimError."""
-        sampler, group = self._sampler, self.group
+        sampler, group, self._samples = self.sampler, self.group, {}
         for member in sampler.members:
             member.counts = self._counts.get(member.obj.session_uid)
         if not self.needs_inputs:
@@ -225,8 +219,8 @@ class Session:
     def sample(self, time: float) -> None:
         """Store a sample of the animation. time: the current frame, including the subframe."""
         assert self._reader is not None
-        matrices = {member.obj.session_uid: member.matrix() for member in self._sampler.members}
-        self._samples[time] = LiveSample(self._reader.read(self._sampler, time), matrices)
+        matrices = {member.obj.session_uid: member.matrix() for member in self.sampler.members}
+        self._samples[time] = LiveSample(self._reader.read(self.sampler, time), matrices)
 
     def advance(self) -> LiveFrame:
         """Verify or simulate the next frame, and return it. Missing samples are taken first. Raises DampSimError."""
@@ -292,7 +286,7 @@ class Session:
 
     def _sample_at(self, time: float) -> SceneSample:
         if time not in self._samples:
-            self._sampler.members[0].set_frame(time)
+            self.sampler.members[0].set_frame(time)
             self.sample(time)
         return self._samples[time].scene
 
