@@ -178,11 +178,11 @@ class ContactPotential:
 
     def _stiffness_in(self, states: Index, forces: ContactForces) -> tuple[Array, Array, Array]:
         """Return the normal and the tangential stiffness (k,) N/m in the states, and the directions (k, 3) of slips."""
-        normal = self.contacts.stiffness * ((states % 4 > 0) + DEEP_STIFFNESS * (states % 4 > 1))
+        depth = (states % 4 > 0) + DEEP_STIFFNESS * (states % 4 > 1)
         slip_distance, limit = self._slip_and_limit(forces)
         distance = np.maximum(slip_distance, _TINY)
-        tangential = np.where(states < 4, self.contacts.stiffness, limit / distance) * (limit > 0.0)
-        return normal, tangential, forces.slip / distance[:, None]
+        tangential = np.where(states < 4, self.contacts.stiffness, limit / distance) * (limit > 0.0).astype(float)
+        return np.asarray(self.contacts.stiffness * depth), tangential, np.asarray(forces.slip / distance[:, None])
 
     def stiffness_vectors(self, positions: Array, states: Index) -> tuple[Index, Array]:
         """Return the contact index (q,) and the vectors (q, 3), sqrt(N/m), of a low-rank form of the stiffness.

@@ -110,6 +110,6 @@ class CompiledContacts:
         if blocks.shape != (len(columns), 3, 3) or blocks.dtype != np.float64 or not blocks.flags.c_contiguous:
             raise ValueError("the blocks are not a contiguous array (b, 3, 3) of doubles")
         # The arrays must live on while the kernel uses their addresses.
-        of, matrix = (doubles(limits), at.slip, at.states), (*map(integers, pattern), blocks)
-        given = *self._hessian_pointers, *pointers(*of), factor, *pointers(*matrix)
+        of, matrix = (doubles(limits), at.slip, at.states), list(map(integers, pattern))
+        given = *self._hessian_pointers, *pointers(*of), factor, *pointers(*matrix, blocks)
         return int(self._library.contact_blocks(self._count, *given))

@@ -44,7 +44,7 @@ class CompiledElements:
         energy: function of the kernel.  nodes: n.
         """
         self._energy, self._nodes, self._count = energy, nodes, len(elements)
-        self._buffers = integers(elements), *map(doubles, numbers)
+        self._buffers: tuple[NDArray[Any], ...] = integers(elements), *map(doubles, numbers)
         self._pointers, self._known_places = pointers(*self._buffers), KnownPlaces()
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:

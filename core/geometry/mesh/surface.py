@@ -99,7 +99,7 @@ def clean_triangles(surface: Surface) -> tuple[Array, Index]:
 
     piece = label_connected(len(vertices), np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]]]))
     piece = piece[triangles[:, 0]]
-    volumes = np.bincount(piece, np.linalg.det(vertices[triangles] - vertices.mean(axis=0)) / 6.0)
+    volumes = np.bincount(piece, np.linalg.det(vertices[triangles] - vertices.mean(axis=0)) / 6.0).astype(float)
     _turn_pieces(vertices, triangles, piece, volumes, np.flatnonzero(volumes < 0.0))
     return vertices, triangles
 
@@ -216,7 +216,7 @@ def orient_outward(vertices: Array, triangles: Index) -> Index:
     if not len(triangles):
         return triangles
     oriented, piece = _orient_consistently(triangles)
-    volumes = np.bincount(piece, _tet_volumes_to_centroid(vertices, oriented))
+    volumes = np.bincount(piece, _tet_volumes_to_centroid(vertices, oriented)).astype(float)
     negative = np.flatnonzero((volumes < 0.0) & _closed_pieces(oriented, piece))
     _turn_pieces(vertices, oriented, piece, volumes, negative)
     return oriented
