@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -59,7 +60,7 @@ class KernelEnergy(Generic[Compiled]):
         library, data, last = load_library(), self.kernel_data, self._last_compiled
         if library is None or data is None:
             return None
-        if last is None or any(old is not new for old, new in zip(last[0], data, strict=True)):
+        if last is None or not all(map(is_, last[0], data)):
             last = data, self._compile(library)
             # Some energies are frozen.
             object.__setattr__(self, "_last_compiled", last)

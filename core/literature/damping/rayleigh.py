@@ -35,8 +35,8 @@ class StiffnessDamping:
     use_exact_stiffness: bool = False
 
     def matrix(self, positions: Array) -> csr_matrix:
-        project = not self.use_exact_stiffness
-        return (self.beta * sum_matrices([energy.hessian(positions, project) for energy in self.energies])).tocsr()
+        matrices = [energy.hessian(positions, not self.use_exact_stiffness) for energy in self.energies]
+        return (self.beta * sum_matrices(matrices)).tocsr()
 
 
 class RayleighDamping(Damping):
