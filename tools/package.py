@@ -42,11 +42,9 @@ README = "tools/zip_readme.md"
 EXPERIMENTS = (
     "flat_scenes",
     "oscillator",
-    "per_step",
     "rate_step",
     "schmedding_scenes",
     "stress_form",
-    "traditional_step",
 )
 LEFT_OUT = ("__pycache__", *(f"{name}.py" for name in EXPERIMENTS))
 

@@ -28,7 +28,7 @@ VIOLATIONS = [
     ("redundant_files", "sample_blends/build.py", ""),
     ("redundant_files", "sample_blends/unlisted.blend", ""),
     ("redundant_files", "dampsim_addon/blender/samples.py", "SAMPLES = {'missing': 'Missing'}"),
-    ("imports", "core/literature/papers/compare.py", "from .per_step import step"),
+    ("imports", "core/literature/papers/compare.py", "from .rate_step import step"),
     ("imports", "core/literature/papers/compare.py", "from ...core import literature"),
     ("links", "README.md", "+[more](docs/index.md)"),
     ("links", "manual/index.html", '+<a href="more.html#part">'),
