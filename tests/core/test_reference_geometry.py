@@ -7,10 +7,9 @@ import pytest
 
 from dampsim.core.geometry.mesh.box import box_tets
 from dampsim.core.geometry.mesh.rigid_motion import rigid_body_modes, rigid_mode_basis
-from dampsim.core.geometry.mesh.surface import Surface, clean_triangles, sample_triangles
+from dampsim.core.geometry.mesh.surface import Surface, clean_triangles, match_vertices, sample_triangles
 from dampsim.core.geometry.tetmesh.embedding import adjacent_tets, embed
 from dampsim.core.geometry.tetmesh.winding_number import WindingNumber
-from dampsim.dampsim_addon.jobs.export.check import match_vertices
 from shapes import ring
 
 

@@ -1,4 +1,4 @@
-"""Triangulated surface: checks, outward orientation, clean-up for inside/outside tests, measures and samples."""
+"""Triangulated surface: checks, outward orientation, clean-up for inside/outside tests, and measures; matching of moved copies."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
 
-from ...base.arrays import Array, Index, Mask
+from ...base.arrays import Array, Index, Mask, SinglePrecisionArray
 from ...base.errors import MeshError, WrongKindError
 
 # Vertices closer than this, relative to the size of the surface, are welded.
@@ -16,6 +17,8 @@ _WELD_TOLERANCE = 1e-6
 # Ratio of the area of a closed surface to its squared thickness, from which on it can be simulated as a shell, and from
 # which on it has to be: tetrahedra of half the thickness would number more than 20,000.
 SHELL_AREA_RATIO, MAX_SOLID_AREA_RATIO = 300.0, 6700.0
+# Number of frames by which vertices are compared.
+_SAMPLE_FRAMES = 12
 
 
 @dataclass(frozen=True)
@@ -268,3 +271,38 @@ def _tet_volumes_to_centroid(vertices: Array, triangles: Index) -> Array:
 def _piece_box(vertices: Array, triangles: Index) -> tuple[Array, Array]:
     places = vertices[triangles].reshape(-1, 3)
     return places.min(axis=0), places.max(axis=0)
+
+
+@dataclass(frozen=True)
+class VertexMatch:
+    """Correspondence between the vertices of a copy and those of the source.
+
+    indices: (w,) source vertex of each vertex of the copy.
+    error: m, largest distance of corresponding vertices at any frame. A source vertex that is missing in the copy
+        counts with the distance to the nearest vertex of the copy.
+    """
+
+    indices: Index
+    error: float
+
+
+def match_vertices(source: SinglePrecisionArray, copy: SinglePrecisionArray) -> VertexMatch:
+    """Match the vertices of a copy to those of the source by their motion.
+
+    source: (f, v, 3) m.  copy: (f, w, 3) m, at the same frames, w >= v, with split vertices repeated.
+    """
+    chosen = np.unique(np.linspace(0, len(source) - 1, _SAMPLE_FRAMES).round().astype(int))
+    indices = cKDTree(_trajectories(source[chosen])).query(_trajectories(copy[chosen]))[1]
+    error = 0.0
+    for moved, copied in zip(source, copy, strict=True):
+        error = max(error, float(np.linalg.norm(moved[indices] - copied, axis=1).max(initial=0.0)))
+    # Vertices that coincide at all frames are interchangeable, so only count those without a coincident match.
+    missing = np.setdiff1d(np.arange(source.shape[1]), indices)
+    if len(missing) and len(indices):
+        nearest = cKDTree(_trajectories(copy[chosen])).query(_trajectories(source[chosen][:, missing]))[0]
+        error = max(error, float(nearest.max()))
+    return VertexMatch(indices, error if len(indices) else np.inf)
+
+
+def _trajectories(motion: SinglePrecisionArray) -> Array:
+    return np.asarray(motion.transpose(1, 0, 2).reshape(motion.shape[1], -1), dtype=float)

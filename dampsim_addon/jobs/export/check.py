@@ -1,61 +1,22 @@
-"""Check of an export: the file is imported again and compared with the original, whose vertices it may reorder."""
+"""Check of an export: the file is imported again and compared with the original."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import bpy
 import numpy as np
-from scipy.spatial import cKDTree
 
-from ....core.base.arrays import Array, Index, SinglePrecisionArray
+from ....core import Array
+from ....core.geometry.mesh.surface import VertexMatch, match_vertices
 from ...blender.sampler import world_vertices
 from ...work.steps import Step
 from .causes import export_notes, export_warning, omitted_vertices
 from .engines import Engine
 from .form import ExportResult, Format
 from .staging import scratch_scene, show_in_window
-
-# Number of frames by which vertices are compared.
-_SAMPLE_FRAMES = 12
-
-
-@dataclass(frozen=True)
-class VertexMatch:
-    """Correspondence between the vertices of a copy and those of the source.
-
-    indices: (w,) source vertex of each vertex of the copy.
-    error: m, largest distance of corresponding vertices at any frame. A source vertex that is missing in the copy
-        counts with the distance to the nearest vertex of the copy.
-    """
-
-    indices: Index
-    error: float
-
-
-def match_vertices(source: SinglePrecisionArray, copy: SinglePrecisionArray) -> VertexMatch:
-    """Match the vertices of a copy to those of the source by their motion.
-
-    source: (f, v, 3) m.  copy: (f, w, 3) m, at the same frames, w >= v, with split vertices repeated.
-    """
-    chosen = np.unique(np.linspace(0, len(source) - 1, _SAMPLE_FRAMES).round().astype(int))
-    indices = cKDTree(_trajectories(source[chosen])).query(_trajectories(copy[chosen]))[1]
-    error = 0.0
-    for moved, copied in zip(source, copy, strict=True):
-        error = max(error, float(np.linalg.norm(moved[indices] - copied, axis=1).max(initial=0.0)))
-    # Vertices that coincide at all frames are interchangeable, so only count those without a coincident match.
-    missing = np.setdiff1d(np.arange(source.shape[1]), indices)
-    if len(missing) and len(indices):
-        nearest = cKDTree(_trajectories(copy[chosen])).query(_trajectories(source[chosen][:, missing]))[0]
-        error = max(error, float(nearest.max()))
-    return VertexMatch(indices, error if len(indices) else np.inf)
-
-
-def _trajectories(motion: SinglePrecisionArray) -> Array:
-    return np.asarray(motion.transpose(1, 0, 2).reshape(motion.shape[1], -1), dtype=float)
-
 
 # Largest error of a good export, as a fraction of the object's size.
 MAX_EXPORT_ERROR = 1e-3

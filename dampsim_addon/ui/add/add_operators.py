@@ -26,7 +26,7 @@ from ...model.objects import active_simulated, all_simulated, can_start_job, cho
 from ...scene_reader.pin_proposals import propose_pins
 from ...scene_reader.scene_builder import mesh_triangles
 from ...translations import report, translate
-from ..common.chosen_objects import ChosenObjectsOperator, EditOperator, NamedOperator, is_met, make_only_selected
+from ..common.operators import ChosenObjectsOperator, EditOperator, NamedOperator, is_met, make_only_selected
 from ..contact.operators import report_with_overlaps
 from ..pins.operators import bones_text, set_pins
 

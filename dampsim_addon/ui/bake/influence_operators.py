@@ -22,7 +22,7 @@ from ...targets.retiming import MAX_SCALE, MIN_SCALE, is_time_scale, time_scale
 from ...translations import report, translate
 from ...work.modal import ModalJob
 from ...work.steps import Step
-from ..common.chosen_objects import ChosenObjectsOperator, EditOperator, NamedOperator, is_met
+from ..common.operators import ChosenObjectsOperator, EditOperator, NamedOperator, is_met
 
 _BLEND_ITEMS = [
     ("LAND", "Land on Pose", "Blend the bake into the animated pose, which it reaches at the current frame", 0),

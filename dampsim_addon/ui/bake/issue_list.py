@@ -13,9 +13,9 @@ from bpy.types import Context, Operator, UILayout
 from ...model.groups import format_names
 from ...model.objects import active_simulated, chosen_simulated
 from ...translations import report, translate
-from ..common.chosen_objects import ChosenObjectsOperator, NamedOperator, count_label, is_paintable
 from ..common.issue import Check, Issue
 from ..common.layout import BOX_MARGIN, draw_wrapped
+from ..common.operators import ChosenObjectsOperator, NamedOperator, count_label, is_paintable
 from ..export.checks import EXPORT_CHECKS
 from .checks import CHECKS, find_issues
 

@@ -32,8 +32,8 @@ from ...scene_reader.bone_chains import is_selected
 from ...translations import report, translate
 from ...work.modal import ModalJob
 from ...work.steps import Step
-from ..common.chosen_objects import ChosenObjectsOperator, EditOperator, NamedOperator, count_label, is_met
 from ..common.layout import labelled_column
+from ..common.operators import ChosenObjectsOperator, EditOperator, NamedOperator, count_label, is_met
 
 
 class DAMPSIM_OT_bake(NamedOperator, ModalJob, Operator):

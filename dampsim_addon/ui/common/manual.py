@@ -18,7 +18,7 @@ from bpy.types import Context, Event, Operator, UILayout
 
 from ....core import COLLIDER_PARAMETERS, PARAMETERS
 from ...translations import report, translate
-from .chosen_objects import NamedOperator
+from .operators import NamedOperator
 
 # Address of the published site, with a slash at its end. While it is empty, the pages in the zip are opened.
 ADDRESS = ""

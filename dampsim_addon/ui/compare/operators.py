@@ -12,7 +12,7 @@ from ...compare.ghosts import GHOST_LETTERS, MAX_GHOSTS, simulate_ghosts, varian
 from ...model.objects import active_simulated
 from ...status.results import remove_ghosts
 from ...work.steps import Step
-from ..common.chosen_objects import ActiveObjectJob, EditOperator, is_met
+from ..common.operators import ActiveObjectJob, EditOperator, is_met
 
 
 class DAMPSIM_OT_ghost_add(EditOperator, Operator):

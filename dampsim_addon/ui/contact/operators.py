@@ -26,7 +26,7 @@ from ...model.registry import reuse_last_scan
 from ...scene_reader.scene_builder import check_object
 from ...status.overlaps import find_overlaps, overlap_message
 from ...translations import report
-from ..common.chosen_objects import EditOperator, NamedOperator, is_met
+from ..common.operators import EditOperator, NamedOperator, is_met
 
 
 def report_with_overlaps(

@@ -17,8 +17,8 @@ from ...model.registry import reuse_last_scan
 from ...translations import report, translate
 from ...work.modal import ModalJob
 from ...work.steps import Step
-from ..common.chosen_objects import NamedOperator, is_met
 from ..common.layout import draw_wrapped
+from ..common.operators import NamedOperator, is_met
 
 
 class DAMPSIM_OT_export(NamedOperator, ModalJob, Operator):

@@ -10,9 +10,9 @@ from ....core import PARAMETERS, FibreDirection, PinError
 from ...blender.animation import animated_paths
 from ...blender.vertex_groups import write_own_weights
 from ...model.objects import active_simulated, chosen_simulated
-from ..common.chosen_objects import ChosenObjectsOperator, can_paint
 from ..common.issue import Issue
 from ..common.layout import ChildPanel, draw_property, draw_slider, draw_wrapped, enabled_column, parameter_sections
+from ..common.operators import ChosenObjectsOperator, can_paint
 from ..common.overlay_option import body_view
 from ..pins.operators import selected_vertices
 from .overlay import fibre_overlay

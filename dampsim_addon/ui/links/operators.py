@@ -24,7 +24,7 @@ from ...scene_reader.rest_shapes import (
 )
 from ...scene_reader.scene_builder import check_object
 from ...translations import report
-from ..common.chosen_objects import EditOperator, NamedOperator, is_met
+from ..common.operators import EditOperator, NamedOperator, is_met
 from ..objects.group_operators import simulate_together
 
 # The 3D cursor is used if its distance to both objects is below this fraction of the smaller object's size.

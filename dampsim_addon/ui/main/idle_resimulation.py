@@ -19,7 +19,7 @@ from ...model.groups import Group, groups_of
 from ...model.objects import is_job_running, simulated_in_scene
 from ...session import SessionState, Subscriber
 from ...translations import translate
-from ..common.chosen_objects import NamedOperator
+from ..common.operators import NamedOperator
 
 # Delay (s) after an edit, click or key press; delay (s) between two slices.
 _IDLE_DELAY, _TIMER_INTERVAL = 0.6, 0.02

@@ -14,7 +14,7 @@ from ...blender.sampler import frame_rate
 from ...model.objects import active_simulated, is_job_running
 from ...scene_reader.muscles import ATTRIBUTE_PREFIX
 from ...translations import report
-from ..common.chosen_objects import EditOperator, can_paint
+from ..common.operators import EditOperator, can_paint
 
 _LIST_PROPERTY = EnumProperty(
     items=[("MUSCLE", "Muscle", ""), ("SENSOR", "Sensor", "")], options={"HIDDEN", "SKIP_SAVE"}

@@ -15,8 +15,8 @@ from ...jobs.walk import apply_walk, is_compatible_walk, search_walks
 from ...model.objects import active_simulated, is_job_running
 from ...status.results import ghosts_of, remove_ghosts
 from ...work.steps import Step
-from ..common.chosen_objects import ActiveObjectJob, EditOperator, is_met
 from ..common.layout import ItemList, draw_wrapped, labelled_column
+from ..common.operators import ActiveObjectJob, EditOperator, is_met
 
 
 class DAMPSIM_OT_find_walk(ActiveObjectJob, Operator):

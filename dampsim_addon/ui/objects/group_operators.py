@@ -14,7 +14,7 @@ from ...model.groups import Group, group_of, join_group, leave_group
 from ...model.objects import active_simulated, chosen_simulated, filter_simulated, is_job_running, selected_simulated
 from ...model.registry import reuse_last_scan
 from ...translations import report
-from ..common.chosen_objects import ChosenObjectsOperator, EditOperator, is_met
+from ..common.operators import ChosenObjectsOperator, EditOperator, is_met
 
 
 def simulate_together(objects: Iterable[bpy.types.Object], collide: bool = False) -> Group:

@@ -25,7 +25,7 @@ from ...status.measurements import store_measurements
 from ...status.results import displayed_curve, store_curve
 from ...targets.keys import remove_joined_keys
 from ...work.steps import Step, paired_steps
-from ..common.chosen_objects import ActiveObjectJob, ChosenObjectsOperator, is_met
+from ..common.operators import ActiveObjectJob, ChosenObjectsOperator, is_met
 from .group_operators import simulate_separately
 
 

@@ -6,8 +6,8 @@ from bpy.types import Context, Panel
 
 from ...model.objects import chosen_simulated
 from ...translations import translate
-from ..common.chosen_objects import count_label
 from ..common.layout import ChildPanel, enabled_column
+from ..common.operators import count_label
 from .setup_operators import (
     DAMPSIM_OT_setup_asset,
     DAMPSIM_OT_setup_load,

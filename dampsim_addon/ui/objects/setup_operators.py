@@ -12,7 +12,7 @@ from ....core import DampSimError, ParameterError
 from ...model.objects import active_simulated, can_start_job, is_simulated
 from ...scene_reader.setups import MAX_BYTES, Setup, apply_setup, parse_setup, read_setup, setup_text
 from ...translations import report, translate
-from ..common.chosen_objects import ChosenObjectsOperator, EditOperator, count_label, is_met
+from ..common.operators import ChosenObjectsOperator, EditOperator, count_label, is_met
 
 
 def setup_source(context: Context) -> bpy.types.Object | None:

@@ -14,8 +14,8 @@ from ...model.objects import active_simulated, is_job_running
 from ...model.properties import read_settings
 from ...scene_reader.parts import append_part, find_equal_part, remove_part, selected_bone_weights
 from ...translations import report
-from ..common.chosen_objects import EditOperator, can_paint
 from ..common.layout import ChildPanel, ItemList, draw_property, draw_wrapped
+from ..common.operators import EditOperator, can_paint
 
 
 class DAMPSIM_UL_parts(ItemList, UIList):

@@ -26,7 +26,7 @@ from ...scene_reader.pin_proposals import (
     propose_pins,
     radial_weights,
 )
-from ..common.chosen_objects import ChosenObjectsOperator, can_paint, is_met, is_paintable
+from ..common.operators import ChosenObjectsOperator, can_paint, is_met, is_paintable
 from .overlay import PinPreviews
 
 # Name of the vertex group that the operators create.

@@ -14,8 +14,8 @@ from ...model.registry import reuse_last_scan
 from ...scene_reader.bone_chains import bone_influences
 from ...status.pieces import known_parts
 from ...translations import translate
-from ..common.chosen_objects import count_label
 from ..common.layout import BOX_MARGIN, draw_parameters, draw_property, draw_slider, draw_wrapped, enabled_column
+from ..common.operators import count_label
 from ..contact.operators import DAMPSIM_OT_collider, DAMPSIM_OT_floor, can_be_collider
 from .operators import (
     DAMPSIM_OT_free,

@@ -9,8 +9,8 @@ from bpy.types import Context, Operator, Panel
 
 from ....core.materials import StableNeoHookean, StVK
 from ...model.objects import active_simulated, chosen_simulated
-from ..common.chosen_objects import ChosenObjectsOperator
 from ..common.layout import ChildPanel, active_parameters, draw_slider, draw_wrapped, enabled_column, parameter_sections
+from ..common.operators import ChosenObjectsOperator
 from ..common.overlay_option import body_view
 from .overlay import flow_overlay
 

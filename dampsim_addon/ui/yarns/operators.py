@@ -23,8 +23,8 @@ from ...scene_reader.scene_builder import mesh_edges, mesh_triangles
 from ...status.pieces import YarnStatus, yarn_digest, yarn_status
 from ...translations import report, translate
 from ..add.add_operators import can_add, enable_simulation, rope_of_curve
-from ..common.chosen_objects import EditOperator, NamedOperator, make_only_selected
 from ..common.layout import draw_wrapped
+from ..common.operators import EditOperator, NamedOperator, make_only_selected
 
 
 class DAMPSIM_OT_weave(NamedOperator, Operator):
