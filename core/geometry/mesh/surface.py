@@ -1,4 +1,4 @@
-"""Triangulated surface: checks, outward orientation, clean-up for inside/outside tests, and measures; matching of moved copies."""
+"""Triangulated surface: checks, outward orientation, clean-up, measures and samples; matching of moved copies."""
 
 from __future__ import annotations
 
