@@ -135,7 +135,7 @@ def problem_in_wind() -> tuple[SheetProblem, np.ndarray, Inputs]:
     stepper = simulation.statics.steppers[0]
     assert isinstance(stepper, SheetStepper)
     x = island.system.rest + 0.01 * rng.standard_normal(island.system.rest.shape)
-    x[island.system.hard_pins] = island.system.rest[island.system.hard_pins]
+    x[island.system.is_fixed] = island.system.rest[island.system.is_fixed]
     state = State.at_rest(x)
     pose = simulation.pose_evaluator.pose(simulation.sample_frame(2).samples[-1])[0]
     inputs = simulation.pose_evaluator.step_inputs(island, pose, pose)
