@@ -131,8 +131,8 @@ NAMED = (
         "coarser substeps",
     ),
     Fault(
-        "core/contact/penalty_and_friction.py", "), self.contacts.friction * self.lagged_normal_force",
-        "), 0.5 * self.contacts.friction * self.lagged_normal_force", "friction halved",
+        "core/contact/penalty_and_friction.py", "return distances, self.contacts.friction * self.lagged_normal_force",
+        "return distances, 0.5 * self.contacts.friction * self.lagged_normal_force", "friction halved",
     ),
     Fault(
         "core/geometry/collision/ccd.py", "weights[0] = 1.0 - weights[1] - weights[2]", "weights[0] = 1.0 - weights[1]",

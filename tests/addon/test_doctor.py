@@ -250,7 +250,7 @@ def _falling(obj: bpy.types.Object) -> None:
     pins.add([0, 1], 1.0, "REPLACE")
     obj.dampsim.pin_group = pins.name
     obj.dampsim.kind, obj.dampsim.thickness, obj.dampsim.bending = "ROPE", 20.0, 0.1
-    calibrate = importlib.import_module(f"{PACKAGE}.dampsim_addon.jobs.calibrate")
+    calibrate = importlib.import_module(f"{PACKAGE}.dampsim_addon.ui.objects.operators")
     calibrate.measure_sag(bpy.context.scene, bpy.context.view_layer, obj)
 
 

@@ -118,10 +118,10 @@ def main() -> None:
     options = parser.parse_args()
     if len(options.tets) == len(options.bounce) == len(options.bodies) == 1:
         if options.superlu:
+            from dampsim.core.objective import factorised_system
             from dampsim.core.solvers import factorisation, modes
-            from dampsim.core.steppers import implicit as step
 
-            step.build_preconditioner = lambda matrix, places: factorisation.factorise(matrix)
+            factorised_system.build_preconditioner = lambda matrix, places: factorisation.factorise(matrix)
             modes._smallest_by_iteration = lambda block, root, places: None
         measure_body(options.bodies[0], options.tets[0], options.frames, options.bounce[0], options.exact)
         return

@@ -11,11 +11,10 @@ import pytest
 
 from animated import AnimatedScene
 from builders import DOWN, bar
-from dampsim.core.objective import inertia
+from dampsim.core.objective import factorised_system, inertia
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.steppers import implicit as step
 
 pytestmark = pytest.mark.kernel
 
@@ -41,7 +40,7 @@ def shaken_keyed_bar(dial: str, **more: Any) -> Body:
 
 def count_factorisations(body: Body, monkeypatch: pytest.MonkeyPatch) -> tuple[int, np.ndarray, float]:
     """Return the number of factorisations, the surfaces (frames, v, 3) and the mean iterations per frame."""
-    taken, plain = [0], step.build_preconditioner
+    taken, plain = [0], factorised_system.build_preconditioner
 
     def counted(*what: Any) -> Any:
         taken[0] += 1
@@ -51,7 +50,7 @@ def count_factorisations(body: Body, monkeypatch: pytest.MonkeyPatch) -> tuple[i
     frames = simulation.frames()
     shapes, iterations = [next(frames).surface], []
     with monkeypatch.context() as patched:
-        patched.setattr(step, "build_preconditioner", counted)
+        patched.setattr(factorised_system, "build_preconditioner", counted)
         for frame in frames:
             shapes.append(frame.surface)
             iterations.append(frame.iterations)

@@ -18,10 +18,10 @@ from dampsim.core.frames.cache import BackgroundWriter, FrameCache
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.literature.damping.registry import DAMPINGS
+from dampsim.core.objective import factorised_system
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.steppers import implicit as step
 from shapes import box
 
 ROOT = Path(__file__).parents[2]
@@ -79,13 +79,13 @@ def measure(shot: str, first: int, last: int, kept: str, folder: Path) -> None:
     """
     leak: list[object] = []
     if kept == "factors":
-        factorised = step.build_preconditioner
+        factorised = factorised_system.build_preconditioner
 
         def keeping(*matrix: object) -> object:
             leak.append(factorised(*matrix))  # type: ignore[arg-type]
             return leak[-1]
 
-        step.build_preconditioner = keeping  # type: ignore[assignment]
+        factorised_system.build_preconditioner = keeping  # type: ignore[assignment]
     cache = FrameCache(folder, "Shot")
     if kept == "frames":
         append = cache.append
