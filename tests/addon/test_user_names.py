@@ -351,7 +351,7 @@ def test_long_names_with_umlauts(load: Load, tmp_path: Path, target: str, name: 
         strips = [one for one in tracks.all_strips(owners[0].animation_data) if one.action is not None]
         assert strips
         assert all(one.name.startswith("DampSim ") for one in strips)
-        mark = tracks.bake_mark(strips[0].action)
+        mark = load("dampsim_addon.blender.dampsim_names").bake_mark(strips[0].action)
         with tracks.play_bake_alone(owners[0], mark):
             assert len([one for one in tracks.all_strips(owners[0].animation_data) if one.name]) == len(strips) + 1
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
