@@ -112,7 +112,8 @@ def test_two_level_frames_match_direct_factors(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(preconditioner.try_single_precision, "__defaults__", (0,))
     monkeypatch.setattr(modes, "_MAX_FACTOR_ENTRIES", 0)
     monkeypatch.setattr(
-        "dampsim.core.objective.factorised_system.build_preconditioner", lambda *what: taken.append(plain(*what)) or taken[-1]
+        "dampsim.core.objective.factorised_system.build_preconditioner",
+        lambda *what: taken.append(plain(*what)) or taken[-1],
     )
     two_levels = run()
     assert taken
