@@ -56,7 +56,9 @@ class NamedOperator:
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        cls.bl_idname = f"dampsim.{cls.__name__.removeprefix('DAMPSIM_OT_')}"
+        # Base classes have none.
+        if cls.__name__.startswith("DAMPSIM_OT_"):
+            cls.bl_idname = f"dampsim.{cls.__name__.removeprefix('DAMPSIM_OT_')}"
 
 
 class EditOperator(NamedOperator):
