@@ -39,7 +39,7 @@ from dampsim.core.system.state import State
 NUMBER = 2
 # Bytes before the head: the magic, the head's length and its checksum.
 PREAMBLE_SIZE = len(_MAGIC) + 8 + 32
-# Limits of time, s, which only ends a test that hangs, and of memory, bytes, of each check. The frames have about a kilobyte.
+# Limits of each check: time, s, which ends tests that hang, and memory, bytes. The frames have about a kilobyte.
 TIME_LIMIT, MEMORY_LIMIT = 120.0, 2_000_000
 posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 
