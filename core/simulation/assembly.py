@@ -106,7 +106,7 @@ def build_assembly(
     for bodies in _connected_bodies(scene):
         names = [scene.bodies[k].name for k in bodies]
         links = [link for link in scene.links if not {link.first.owner, link.second.owner}.isdisjoint(names)]
-        progress.begin(f"the natural frequency of {', '.join(names)}")
+        progress.begin(f"the natural frequency of {', '.join(scene.bodies[k].name for k in bodies)}")
         known_blocks = {block.name for one in islands for block in one.system.blocks}
         for k in bodies:
             check_body_collisions(scene.bodies[k].name, scene.bodies[k].kind, scene.bodies[k].settings, bool(links))
