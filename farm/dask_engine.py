@@ -86,7 +86,7 @@ class _DaskRun:
     ) -> None:
         self._job_queue, self._client, self._wait = job_queue, client, wait
         self._blender, self._output = blender, output
-        child, self._job_queue, self._shots = farm
+        child, self._engine, self._shots = farm
         self._units: dict[int, Any] = {}
         self._futures: dict[Any, Any] = {}
         self._topic = f"dampsim-farm-{uuid.uuid4().hex[:12]}"
@@ -110,7 +110,7 @@ class _DaskRun:
 
     def _submit(self, unit: Any) -> None:
         self._units[unit.number] = unit
-        command_line = self._job_queue.unit_command(self._blender, unit, self._output)
+        command_line = self._engine.unit_command(self._blender, unit, self._output)
         future = self._client.submit(
             self._module.run_on_worker, command_line, str(unit.folder / self._shots.LOG), self._topic, unit.number,
             key=f"dampsim {unit.label} {uuid.uuid4().hex[:8]}", pure=False,

@@ -41,7 +41,7 @@ MAX_MARKED = 0.02
 # Modules without texts for the interface: the command line, files for developers, pages and node trees.
 LEFT_OUT = re.compile(
     r"dampsim_addon/(cli|farm|api|translations|compare/(sweep|contact_sheet|checkpoint)|session"
-    r"|blender/(hair_tree|node_builder|dampsim_names|input_files|yarns|maps|geometry_nodes))"
+    r"|blender/(hair_tree|node_builder|dampsim_names|yarns|maps|geometry_nodes))"
     r"|core/(__init__|native|literature/papers|measure/(picture|plot)|frames/(history_arrays|background)"
     r"|settle/step_report|system/term|bodies/fabrics)"
 )

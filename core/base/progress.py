@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Generator
 from typing import TypeVar
 
-Progress = TypeVar("Progress")
-Converted = TypeVar("Converted")
-Result = TypeVar("Result")
+_Progress = TypeVar("_Progress")
+_Converted = TypeVar("_Converted")
+_Result = TypeVar("_Result")
 
 # Fraction of a search that is done when it has converged; it may continue from a saddle point.
 _LAST_FRACTION = 0.95
@@ -74,26 +74,26 @@ class DecayProgress:
 
 
 def map_steps(
-    work: Generator[Progress, None, Result], convert: Callable[[Progress], Converted]
-) -> Generator[Converted, None, Result]:
+    work: Generator[_Progress, None, _Result], convert: Callable[[_Progress], _Converted]
+) -> Generator[_Converted, None, _Result]:
     """Convert the progress of a generator and return its result."""
     with contextlib.closing(work):
         while True:
             try:
                 progress = next(work)
             except StopIteration as end:
-                result: Result = end.value
+                result: _Result = end.value
                 return result
             yield convert(progress)
 
 
-def run_steps(work: Generator[Progress, None, Result], on_step: Callable[[Progress], object]) -> Result:
+def run_steps(work: Generator[_Progress, None, _Result], on_step: Callable[[_Progress], object]) -> _Result:
     """Run a generator, call on_step with its progress, and return its result. If on_step raises, close it."""
     with contextlib.closing(work):
         while True:
             try:
                 progress = next(work)
             except StopIteration as end:
-                result: Result = end.value
+                result: _Result = end.value
                 return result
             on_step(progress)

@@ -110,7 +110,7 @@ def build_block(
     """Return the discretization of a body with its painted maps.
 
     at_nodes: as in nodal_part_shares, but None for a map that is not painted.
-    pins: pinned nodes (p,) and their stiffness (p,) N/m.  others: see BodyDiscretization.
+    pins: pinned nodes (p,) and their stiffness (p,) N/m.  The others: see BodyDiscretization.
     """
     settle = at_nodes(body.settle_map)
     return BodyDiscretization(

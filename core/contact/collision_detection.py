@@ -415,7 +415,7 @@ def secondary_self_contacts(
     """Return the further contacts of points that touch their own sheet, nearest side first.
 
     nearest_contacts: the first contact of each point; not empty.  distance: m.
-        forbidden: pairs of points and triangles of the sheet to ignore.
+    forbidden: pairs of points and triangles of the sheet to ignore.  side_function: see SideFunction.
 
     A triangle counts as another side if its normal differs. It is in a fold with the known sides if each touched place
     lies in front of the other sides' planes.

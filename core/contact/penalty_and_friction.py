@@ -267,7 +267,7 @@ _MIN_FREE_WEIGHT = 0.5
 
 
 class PenaltyScaling:
-    """Stiffness factors of contacts within one step."""
+    """Stiffness factors of contacts within one step, raised where they are pressed deep enough to be visible."""
 
     def __init__(self) -> None:
         self._keys: Index = np.zeros((0, 4), dtype=np.int64)

@@ -379,9 +379,8 @@ class FrameCache:
             if (self.folder / name).is_dir() and not is_link(self.folder / name):
                 self._subcache(name).clear()
         # Remove the header first, since frames without a header are ignored.
-        for path in sorted(
-            self._paths() if self.folder.is_dir() else [], key=lambda path: (path.name != _HEADER, path)
-        ):
+        paths = self._paths() if self.folder.is_dir() else []
+        for path in sorted(paths, key=lambda path: (path.name != _HEADER, path)):
             if _OWN_FILE.fullmatch(path.name):
                 self._remove(path)
         with contextlib.suppress(OSError):

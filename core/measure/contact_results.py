@@ -91,7 +91,8 @@ class BodyContactForces:
 
     def total_force(self, name: str) -> Array:
         """Return the total force (3,) in N that the named partner exerts on the body."""
-        is_partner = np.array(self.partner_names, dtype=object)[self.partner_indices] == name
+        place = self.partner_names.index(name) if name in self.partner_names else -1
+        is_partner = self.partner_indices == place
         return np.asarray(self.forces[is_partner] @ self.normals[is_partner])
 
 

@@ -194,7 +194,8 @@ static double closest_point(const double *point, const double *a, const double *
         }
     }
     const double wu = dot(w, u), wv = dot(w, v);
-    const double t[3] = {clamped_ratio(wu, uu), clamped_ratio(wv, vv), clamped_ratio(wv - wu + uu - uv, uu - 2.0 * uv + vv)};
+    const double across = clamped_ratio(wv - wu + uu - uv, uu - 2.0 * uv + vv);
+    const double t[3] = {clamped_ratio(wu, uu), clamped_ratio(wv, vv), across};
     double best = 0.0;
     int nearest = 0;
     for (int side = 0; side < 3; side++) {
@@ -547,7 +548,8 @@ SHOWN int64_t dampsim_meeting_edges(int64_t n, int64_t leaves, const int32_t *re
         begin_walk(&walk);
         while ((other = next_box(&tree, &walk, is_overlapping, box)) >= 0) {
             const int32_t *met = edges + 2 * other;
-            if (other <= i || met[0] == edge[0] || met[0] == edge[1] || met[1] == edge[0] || met[1] == edge[1]) continue;
+            if (other <= i || met[0] == edge[0] || met[0] == edge[1] || met[1] == edge[0] || met[1] == edge[1])
+                continue;
             const double near = reach + relative_motion(motion, edge, met);
             ends[2] = points + 3 * (int64_t)met[0];
             ends[3] = points + 3 * (int64_t)met[1];

@@ -12,8 +12,9 @@
 
 /* A tree of n boxes (n, 6) m, low and high corners.
  *
- * It has `leaves` leaves, a power of two, and its nodes (2 leaves - 1, 6) m are stored like those of a heap: the children
- * of node i are 2 i + 1 and 2 i + 2. Leaf j holds the boxes order[first_of_leaf(j)] to order[first_of_leaf(j + 1) - 1].
+ * It has `leaves` leaves, a power of two, and its nodes (2 leaves - 1, 6) m are stored like those of a heap: the
+ * children of node i are 2 i + 1 and 2 i + 2. Leaf j holds the boxes order[first_of_leaf(j)] to
+ * order[first_of_leaf(j + 1) - 1].
  */
 struct tree {
     int64_t n, leaves;

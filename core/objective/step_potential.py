@@ -59,7 +59,7 @@ class StepPotential:
     """Potential of the terms, links and contacts of a system in one step.
 
     rounding: energy differences up to this are rounding errors, J.
-    links: between the blocks, contacts: active ones; None if there are none.
+    links: between the blocks.  contacts: active ones.  Either is None if there are none.
     """
 
     def __init__(self, system: System, state: State, inputs: Inputs, factors: Array, theta: float | Array) -> None:

@@ -73,7 +73,7 @@ def _body_inputs(scene: Scene, body: Body) -> dict[str, object]:
     front = body.settings.front not in (FrontDirection.NONE, FrontDirection.PAINTED)
     return {
         **({"the axes": array_digest(body.axes)} if front else {}),
-        **({"the list of its colliders": _collider_names(scene, body)} if scene.colliders else {}),
+        **({"the list of its colliders": _collider_identities(scene, body)} if scene.colliders else {}),
         **{PARAMETERS[name].label: value for name, value in body.settings.as_dict().items()},
         "the reference motion in use": body.reference_motion,
         # In earlier versions Sag referred to the size of the whole body, including pinned parts.
@@ -98,8 +98,8 @@ def _links_digest(scene: Scene) -> str:
     return _json_digest({"links": places, "rigid": "at once"}) if places else ""
 
 
-def _collider_names(scene: Scene, body: Body) -> list[str]:
-    return sorted(scene.colliders[k].name for k in scene.collider_indices(body))
+def _collider_identities(scene: Scene, body: Body) -> list[str]:
+    return sorted(scene.colliders[k].identity for k in scene.collider_indices(body))
 
 
 def _colliders_digest(scene: Scene) -> str:
@@ -107,7 +107,7 @@ def _colliders_digest(scene: Scene) -> str:
     for one in scene.colliders:
         # Without paint, caches of earlier versions stay valid.
         painted = [] if one.roughness_map is None else [array_digest(one.roughness_map)]
-        found[one.name] = [array_digest(one.triangles.astype(float)), one.is_plane, *painted]
+        found[one.identity] = [array_digest(one.triangles.astype(float)), one.is_plane, *painted]
     return _json_digest(found)
 
 
@@ -132,7 +132,7 @@ def model_fingerprint(scene: Scene) -> str:
     }
     if scene.has_contact:
         touching = [
-            [_collider_names(scene, body), dials.touch_together, dials.touch_self, dials.front]
+            [_collider_identities(scene, body), dials.touch_together, dials.touch_self, dials.front]
             for body, dials in zip(scene.bodies, scene.settings, strict=True)
         ]
         known["touching"] = [_colliders_digest(scene), *touching]

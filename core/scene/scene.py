@@ -70,6 +70,7 @@ class Collider:
     triangles: (t, 3), in any orientation; empty for an infinite plane.
     is_plane: whether it is an infinite plane. Its three vertices are then a point of the plane, and that point moved
         along the two axes of the plane. The cross product of these axes points to the upper side.
+    cache_id: identifier in caches, '' to use the name.
     roughness_map: (v,) painted factors on the roughness; None if not painted. An infinite plane has none.
     """
 
@@ -77,7 +78,13 @@ class Collider:
     vertices: Array
     triangles: Index
     is_plane: bool = False
+    cache_id: str = ""
     roughness_map: Array | None = None
+
+    @property
+    def identity(self) -> str:
+        """Identifier of the collider in caches."""
+        return self.cache_id or self.name
 
 
 # Largest valid coordinate, m. Larger ones are mistakes, and too large for accurate floating-point arithmetic.

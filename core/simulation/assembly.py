@@ -76,8 +76,10 @@ class Assembly:
 
     def island_and_block(self, body: int) -> tuple[int, int]:
         """Return the index of a body's island, and the index of its block there."""
-        found = ((number, one.bodies.index(body)) for number, one in enumerate(self.islands) if body in one.bodies)
-        return next(found)
+        for number, one in enumerate(self.islands):
+            if body in one.bodies:
+                return number, one.bodies.index(body)
+        raise ValueError(f"no island has a body {body}")
 
     def node_slice_of(self, body: int) -> slice:
         """Return the slice of a body's nodes in the state of the scene."""

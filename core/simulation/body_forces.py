@@ -94,6 +94,8 @@ def with_accelerations(
 ) -> Inputs:
     """Return step inputs with the mean acceleration of each block between the loads at the start and end of a step.
 
+    Only accelerations that differ from the gravity of the system are set.
+
     A load that changes between two samples then acts as if it changed halfway between them, at any number of substeps.
 
     start_loads, end_loads: of the island's bodies.

@@ -29,7 +29,7 @@ from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
 from .step_policy import DeepOverlaps, Minimiser, SpentWork, StepPolicy
-from .step_task import StepResult, StepTask
+from .step_task import SearchResult, StepTask
 from .violence import Violence
 
 
@@ -113,7 +113,7 @@ class Stepper(FactorisedSystem):
         after = count_still_step(self.system, start, after, inputs, h, controls, result.is_regular)
         return policy.spent_work.remember(task, after, has_converged=result.has_converged), result.report
 
-    def _search(self, task: StepTask) -> StepResult:
+    def _search(self, task: StepTask) -> SearchResult:
         """Make a step as a whole, or in more and more parts, until the policy accepts, calms or gives up."""
         policy, counts, meter = self.policy, task.counts, task.meter
         guard, after, done, halvings = policy.spent_work, task.state, 0, 0
@@ -124,7 +124,7 @@ class Stepper(FactorisedSystem):
             while True:
                 after, report, done = self._step_in_parts(task, 2**halvings)
                 if report.has_converged:
-                    return StepResult(after, report, is_regular=not report.hard_guards)
+                    return SearchResult(after, report, is_regular=not report.hard_guards)
                 is_last = halvings == policy.max_bisections or not (
                     meter.is_spent or policy.may_bisect(report.outcome, counts)
                 )
@@ -133,7 +133,7 @@ class Stepper(FactorisedSystem):
                 if guard.fires(meter.is_spent or (is_last and not may_fail), counts):
                     break
                 if is_last:
-                    return StepResult(after, report)
+                    return SearchResult(after, report)
                 halvings += 1
         return self._end_calmly(task, after, done, 2**halvings)
 
@@ -152,7 +152,7 @@ class Stepper(FactorisedSystem):
             state = after
         return state, report, parts
 
-    def _end_calmly(self, task: StepTask, state: State, done: int, parts: int) -> StepResult:
+    def _end_calmly(self, task: StepTask, state: State, done: int, parts: int) -> SearchResult:
         """Bring a step to an end of which some of its parts are done, see SpentWork. state: after these parts."""
         guard, meter = self.policy.spent_work, task.meter
         attempt, guards = self.policy.calm_attempt(self.attempts(task.controls)), self.policy.contacts.rough()
@@ -167,7 +167,7 @@ class Stepper(FactorisedSystem):
             report = report.with_search(solution.minimum)
             state = guard.end_part(part, solution.state_after(True))
         has_converged, report = report.has_converged, replace(report.with_end(True), residual=1.0)
-        return StepResult(state, report, is_calmed=True, has_converged=has_converged)
+        return SearchResult(state, report, is_calmed=True, has_converged=has_converged)
 
     def _solve_part(self, part: StepTask) -> _Solution:
         """Minimise the objective of a part by one attempt after another, until the policy accepts one."""

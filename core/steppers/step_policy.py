@@ -36,7 +36,7 @@ from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
 from .shape_limit import carried_state, limit_shape, overstretched_regions, restarted_history, rigid_speed
-from .step_task import StepResult, StepTask
+from .step_task import SearchResult, StepTask
 from .violence import Violence, max_kinematic_displacement
 
 Minimiser = Callable[[Any, Array, Tolerance], Minimum]
@@ -331,7 +331,7 @@ class ExcessiveMotion(Guard):
                 return True
         return violence.is_violent and bool(overstretched_regions(system, start, end, inputs, self.max_ratio))
 
-    def limit_end(self, task: StepTask, result: StepResult) -> State:
+    def limit_end(self, task: StepTask, result: SearchResult) -> State:
         """Return the end of a step, with limited shape and speed if it was calmed or if the guard fires."""
         step = task.system, task.state, result.state, task.inputs, task.h
         if result.is_calmed:

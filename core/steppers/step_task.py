@@ -65,7 +65,7 @@ class StepTask:
 
 
 @dataclass(frozen=True)
-class StepResult:
+class SearchResult:
     """Result of the searches of a step.
 
     state: at its end, if the report says that it converged.

@@ -39,7 +39,7 @@ class ReferenceMotion:
         return self
 
 
-Value = TypeVar("Value", float, Array)
+_Value = TypeVar("_Value", float, Array)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class BlockInputs:
         )
 
 
-def _part_of(ends: tuple[Value, Value], index: int, count: int) -> tuple[Value, Value]:
+def _part_of(ends: tuple[_Value, _Value], index: int, count: int) -> tuple[_Value, _Value]:
     """Return the ends of one of several equal parts of a linear change."""
     first, last = ends
     is_last = index + 1 == count

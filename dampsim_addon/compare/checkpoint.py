@@ -75,9 +75,9 @@ class SweepCheckpoint:
             {**{name: array for name, array in arrays.items() if array is not None}, "shapes": np.array(shapes)},
         )
         path = self._path(number)
-        if is_link(self.folder):
-            raise SceneError(f"{self.folder} is a link; delete it, or choose another folder.")
         with disk_errors(f"{path} cannot be written", "choose another folder or free some space"):
+            if is_link(self.folder):
+                raise SceneError(f"{self.folder} is a link; delete it, or choose another folder.")
             self.folder.mkdir(parents=True, exist_ok=True)
             part = path.with_suffix(".part")
             with open_new_file(part) as file:

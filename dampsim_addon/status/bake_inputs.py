@@ -66,8 +66,8 @@ def input_digests(
 ) -> dict[str, str]:
     """Return digests by input name: keyframes and poses by object and bone, modifiers, mesh, weights and colliders.
 
-    display_names: names of influencing objects where they differ from their current ones: see previous_names().
-    bone_names: the same of bones, by their current names: see previous_bone_names().
+    display_names: of influencing objects where they differ from the current ones: see bake_changes._previous_names().
+    bone_names: the same of bones, by their current names: see bake_changes._previous_bone_names().
     muscle_names: earlier names in the settings of muscles and sensors, by their current ones.
     """
     parts: dict[str, Any] = {}

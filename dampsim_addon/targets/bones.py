@@ -13,6 +13,7 @@ import numpy as np
 from mathutils import Matrix
 
 from ...core import Array, Index, SceneError
+from ...core.base.progress import ProgressCallback
 from ...core.base.wording import format_count
 from ...core.frames.bone_fit import BoneFit, KeptEdges, SkinnedMotion, fit_bones, skin
 from ...core.frames.key_reduction import bone_centres, continuous_quaternions, keyframe_indices
@@ -53,8 +54,6 @@ from .keys import check_nla, check_shape_keys
 from .pre_modifier_shapes import InvertibilityCheck, positions_before_modifiers, pre_modifier_offsets
 from .target import Cost, KeptBake, MotionCheck, Shot, Storage, Target, apply_settings
 
-# Function that gets the stage of a fit and the completed fraction.
-Progress = Callable[[str, float], None]
 # Largest error of a bake, relative to that of its fit. Modifiers below the rig can enlarge the error.
 _FIT_FACTOR = 2.0
 # Length of a new bone, as a fraction of the spread of its vertices, and the least one as a fraction of the size.
@@ -185,7 +184,7 @@ class Bones(Target):
         is_complete = shot.edges is not None and shot.vertices == len(motion.rest)
         kept_edges = KeptEdges(shot.edges, near) if is_complete else None
 
-        def fit_and_reduce(report: Progress) -> FittedBones:
+        def fit_and_reduce(report: ProgressCallback) -> FittedBones:
             fit = fit_bones(
                 motion,
                 shot.max_bones,
@@ -271,7 +270,7 @@ class Bones(Target):
         remove_bones(obj)
 
 
-def run_fit(fit: Callable[[Progress], Result]) -> Generator[None, None, Result]:
+def run_fit(fit: Callable[[ProgressCallback], Result]) -> Generator[None, None, Result]:
     """Run a fit in a thread, and end it if the bake is cancelled. fit: given a function to report its progress to."""
     stop = threading.Event()
 

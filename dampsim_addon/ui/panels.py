@@ -49,7 +49,7 @@ def _classes() -> list[type]:
     """Return the operators, menus and lists that the loaded modules of this folder define, and then the panels."""
     prefix = f"{__package__}."
     # Subclasses of Blender's types would include those of an earlier version, which an update leaves in memory.
-    modules = [module for name, module in sys.modules.items() if name.startswith(prefix)]
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith(prefix)]
     values = dict.fromkeys(value for module in modules for value in vars(module).values() if isinstance(value, type))
     others = [one for one in values if issubclass(one, Menu | Operator | UIList) and one.__module__.startswith(prefix)]
     return [*others, *PANELS]

@@ -304,3 +304,10 @@ def test_invalid_sweep_writes_nothing(
     assert load("dampsim_addon.cli").main(["sweep", *arguments, "--output", str(out)]) == code
     assert words in capfd.readouterr().err
     assert not out.exists()
+
+
+def test_checkpoint_names_unwritable_folder(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    checkpoint = load("dampsim_addon.compare.checkpoint").SweepCheckpoint(tmp_path / "file" / "folder", "mark")
+    with pytest.raises(load("core").SceneError, match=r"cannot be written .*; choose another folder"):
+        checkpoint.write(1, {}, None, [np.zeros((1, 3))])

@@ -108,6 +108,15 @@ def test_weld_needs_distance_and_works_once(load: Load, tmp_path: Path) -> None:
     assert bpy.ops.dampsim.weld(distance=12.0) == {"CANCELLED"}
 
 
+def test_weld_reports_missing_pins(tmp_path: Path) -> None:
+    new_scene()
+    both = [cube(tmp_path, name, x) for name, x in (("Left", 0.0), ("Right", 0.6))]
+    both[1].dampsim.pin_group = "lost"
+    select(*both)
+    with pytest.raises(RuntimeError, match=r"^Error: Right: pin group 'lost' is missing\."):
+        bpy.ops.dampsim.weld(distance=12.0)
+
+
 def test_long_name_lists_are_counted(load: Load) -> None:
     new_scene()
     named = load("dampsim_addon.model.groups").format_names

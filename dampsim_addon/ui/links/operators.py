@@ -10,7 +10,7 @@ from bpy.props import FloatProperty
 from bpy.types import Context, Operator
 from mathutils import Vector
 
-from ....core import Array
+from ....core import Array, DampSimError
 from ....core.base.wording import format_small
 from ...model.groups import group_of
 from ...model.links import add_link_points, anchor_name, find_or_add_link, link_points
@@ -118,7 +118,11 @@ class DAMPSIM_OT_weld(NamedOperator, Operator):
 
     def execute(self, context: Context) -> set[str]:
         meshes = sorted((obj for obj in context.selected_objects if obj.type == "MESH"), key=lambda obj: obj.name_full)
-        shapes = [_checked_rest_shape(context, obj) for obj in meshes]
+        try:
+            shapes = [_checked_rest_shape(context, obj) for obj in meshes]
+        except DampSimError as error:
+            report(self, {"ERROR"}, str(error))
+            return {"CANCELLED"}
         count, welded, gaps = 0, [], []
         for pair in combinations(shapes, 2):
             if not filter_simulated(shape.obj for shape in pair):
