@@ -11,8 +11,9 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import bpy
 import farm_helpers
@@ -428,6 +429,28 @@ def test_dask_is_added_by_script(
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert cli.main(arguments) == cli.FAILED
     assert "-m pip install distributed" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(bool(os.environ.get("DAMPSIM_INSTALLED")), reason="the script is not in the zip")
+def test_dask_engine_empties_the_queue(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a client that runs nothing: a unit of the queue is submitted and completed by its report."""
+    engine = runpy.run_path(str(farm_helpers.ROOT / "farm/dask_engine.py"))
+    unit = SimpleNamespace(number=1, label="Shot", folder=tmp_path)
+    units, events = [unit], []
+    queue = SimpleNamespace(
+        next_unit=lambda: units.pop() if units else None, complete=lambda *what: events.append(what[0]),
+    )  # fmt: skip
+    future = Mock(done=lambda: True, status="finished", result=lambda: {"ended": False, "code": 0})
+    client = SimpleNamespace(
+        submit=lambda *what, **how: events.append(what[1]) or future,
+        subscribe_topic=lambda *what: None, cancel=lambda *what, **how: None, upload_file=lambda *what: None,
+    )  # fmt: skip
+    farm = [load(f"dampsim_addon.farm.{name}") for name in ("child", "job_queue", "shots")]
+    monkeypatch.setattr(farm[1], "unit_command", lambda *what: ["blender"])
+    run = engine["_DaskRun"]
+    monkeypatch.setitem(run.__init__.__globals__, "_upload_modules", lambda *what: SimpleNamespace(run_on_worker=None))
+    run(queue, client, lambda *what, **how: None, farm, ["blender"], tmp_path).run(lambda: False)
+    assert events == [["blender"], unit]
 
 
 def test_farm_waits_for_locked_unit(load: Load, tmp_path: Path) -> None:
