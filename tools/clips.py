@@ -176,6 +176,10 @@ def bake(clip: Clip, folder: Path) -> None:
     else:
         clip.scene()
     if clip.frames:
+        if clip.frames[1] < bpy.context.scene.frame_end:
+            # A part of a cycle is no loop.
+            for obj in bpy.context.scene.objects:
+                obj.dampsim.loop = False
         bpy.context.scene.frame_end = clip.frames[1]
     # The command line saves the file after a bake, which must not change the samples.
     bpy.ops.wm.save_as_mainfile(filepath=str(folder / "scene.blend"))
