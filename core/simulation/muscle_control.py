@@ -62,7 +62,7 @@ class MuscleControllers:
             watched = sample.bodies[k].sensor_inputs
             muscles = next_switch_state(controller, own.muscles, own.sensors, watched, self._scene.fps)
             history = history.with_block(name, replace(own, muscles=muscles))
-        return replace(state, history=history)
+        return state if history is state.history else replace(state, history=history)
 
     def _controlled_bodies(self, islands: Sequence[Island]) -> Iterator[tuple[Island, int, int, Controller]]:
         """Yield the island, the index there, the index in the scene and the controller of each body that has one."""
@@ -85,7 +85,7 @@ class MuscleControllers:
             values = [sensor_value(body, sensor, surface, forces, watched) for sensor in controller.sensors]
             name = island.system.blocks[place].name
             history = history.with_block(name, replace(history.block(name), sensors=np.array(values)))
-        return replace(state, history=history)
+        return state if history is state.history else replace(state, history=history)
 
     def _vertex_forces(self, island: Island, block_index: int, body: int, contacts: ContactHistory) -> Array:
         """Return the contact force (v,) in N on each vertex of a body."""

@@ -390,9 +390,9 @@ class StaticSolver:
         settings: of these bodies.
         """
         number, _ = self.assembly.island_and_block(island.bodies[0])
+        weights = [self._node_weights(number, k, one) for k, one in enumerate(settings)]
         return [
-            replace(load, node_weights=self._node_weights(number, k, one))
-            for k, (load, one) in enumerate(zip(loads, settings, strict=True))
+            load if own is None else replace(load, node_weights=own) for load, own in zip(loads, weights, strict=True)
         ]
 
     def _node_weights(self, island: int, block: int, settings: Settings) -> Array | None:

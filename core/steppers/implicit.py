@@ -120,7 +120,8 @@ class Stepper(FactorisedSystem):
         # If it ends at once, the search of the whole step would be discarded.
         if not guard.fires(guard.ends_at_once(task.violence), counts):
             halvings, detection = self.initial_bisections(task)
-            task = replace(task, detection=detection)
+            if detection is not None:
+                task = replace(task, detection=detection)
             while True:
                 after, report, done = self._step_in_parts(task, 2**halvings)
                 if report.has_converged:
@@ -182,6 +183,8 @@ class Stepper(FactorisedSystem):
             is_runaway = solution.contact is not None and self._is_runaway_step(part, solution.minimum.velocities)
             if self.policy.accepts_attempt(solution.minimum, is_runaway, part.counts):
                 break
+        if number == 1:
+            return solution
         return replace(solution, minimum=replace(solution.minimum, iterations=iterations, evaluations=evaluations))
 
     def _attempt(

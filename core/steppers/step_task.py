@@ -53,6 +53,8 @@ class StepTask:
 
     def part(self, state: State, place: int, count: int) -> StepTask:
         """Return one of a number of equal parts, which begins at a state. place: its number, from 0."""
+        if count == 1 and state is self.state:
+            return self
         return replace(
             self,
             state=state,
