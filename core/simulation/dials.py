@@ -334,7 +334,7 @@ def natural_overshoot(settle: float, eigenvalue: float, counts_from_stop: bool) 
     settle: s.  eigenvalue: lambda_1 in 1/s^2.
     counts_from_stop: whether the settle time counts from a stop, not a release.
 
-    Where the settle time is too short for any overshoot, return the nearest one, which is almost none.
+    If the settle time is too short for any overshoot, return the nearest overshoot, which is almost 0.
     """
     target_square = eigenvalue * settle**2
     tables = [_overshoots_clear_of_threshold(counts_from_stop, *clear) for clear in _PEAK_CLEARANCES]

@@ -196,7 +196,7 @@ def draw_property(
     unit: str = "",
     search: tuple[Any, str] | None = None,
 ) -> None:
-    """Draw a property with its unit and label. The label is above the value where it would be cut off beside it.
+    """Draw a property with its unit and label. The label is above the value if there is no room beside it.
 
     search: data and the name of its collection, of which the property names an item.
     """
