@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from xml.sax.saxutils import escape
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -136,7 +137,7 @@ def curve_svg(curve: SettleCurve, title: str) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 14}" height="{top + height + 56}" '
         'font-family="sans-serif" font-size="12"><rect width="100%" height="100%" fill="white"/>',
-        f'<text x="{left}" y="19" font-size="13">{title}</text>',
+        f'<text x="{left}" y="19" font-size="13">{escape(title)}</text>',
     ]
     for frame in np.arange(0.0, plot_range.frames + 1e-9, grid_spacing(plot_range.frames)):
         x = left + width * frame / plot_range.frames
@@ -155,5 +156,5 @@ def curve_svg(curve: SettleCurve, title: str) -> str:
         dashed = f' stroke-dasharray="{dash}"' if dash else ""
         parts.append(f'<path d="{d}" fill="none" stroke="{color(hue)}" stroke-width="{thick}"{dashed}/>')
         parts.append(f'<text x="{left + 120 * k}" y="{top + height + 34}" fill="{color(hue)}">{name}</text>')
-    parts.append(f'<text x="{left}" y="{top + height + 50}">{curve.summary}</text></svg>')
+    parts.append(f'<text x="{left}" y="{top + height + 50}">{escape(curve.summary)}</text></svg>')
     return "\n".join(parts) + "\n"

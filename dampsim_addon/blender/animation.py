@@ -67,6 +67,12 @@ def animated_paths(block: bpy.types.ID) -> list[str]:
     return [curve.data_path for curve in (*user_fcurves(block), *drivers_of(block))]
 
 
+def is_modifier_animated(modifier: bpy.types.Modifier, name: str = "") -> bool:
+    """Return whether the user animates a modifier, or only its property of a name."""
+    prefix = modifier.path_from_id() + (f".{name}" if name else "")
+    return any(path.startswith(prefix) for path in animated_paths(modifier.id_data))
+
+
 def drivers_of(block: bpy.types.ID) -> list[bpy.types.FCurve]:
     """Return the drivers of a datablock."""
     data = getattr(block, "animation_data", None)

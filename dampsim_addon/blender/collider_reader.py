@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core import Array, Index, MeshError, SceneError
 from ...core.base.wording import format_count
-from .animation import animated_paths
+from .animation import is_modifier_animated
 from .modifiers import can_change_topology
 from .sampler import check_scale, read_array, world_matrix, world_vertices
 from .vertex_groups import read_weights
@@ -101,8 +101,7 @@ def topology_changing_modifier(obj: bpy.types.Object, certain_only: bool = False
     certain_only: only report one that certainly does, as far as can be known without visiting frames.
     """
     candidates = [m for m in obj.modifiers if m.show_viewport and can_change_topology(m)]
-    paths = animated_paths(obj)
-    keyed = [m for m in candidates if any(path.startswith(f'modifiers["{m.name}"]') for path in paths)]
+    keyed = [m for m in candidates if is_modifier_animated(m)]
     always_changing = [m for m in candidates if m.type in CHANGING_TOPOLOGY_TYPES]
     # Keyframed node inputs may move vertices without changing the topology.
     certain = [*always_changing, *(m for m in keyed if m.type != "NODES")]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core import Index, SceneError
 from ...core.base.arrays import SinglePrecisionArray
-from .animation import animated_paths
+from .animation import is_modifier_animated
 from .dampsim_names import PREFIX, is_output_modifier
 from .dependencies import is_local
 from .sampler import mesh_positions, read_array
@@ -35,9 +35,8 @@ def modifiers_safe_to_apply(obj: bpy.types.Object, modifier_type: str) -> list[b
         return []
     stack = [m for m in obj.modifiers if (m.show_viewport or m.show_render) and not is_output_modifier(m)]
     last = max((k for k, m in enumerate(stack) if m.type == modifier_type), default=-1)
-    found, keyed = stack[: last + 1], animated_paths(obj)
-    is_keyed = any(path.startswith(modifier.path_from_id()) for modifier in found for path in keyed)
-    return found if all(map(_is_mesh_only, found)) and not is_keyed else []
+    found = stack[: last + 1]
+    return found if all(map(_is_mesh_only, found)) and not any(map(is_modifier_animated, found)) else []
 
 
 def _is_mesh_only(modifier: bpy.types.Modifier) -> bool:

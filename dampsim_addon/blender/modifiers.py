@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import bpy
 
-from .animation import animated_paths
+from .animation import is_modifier_animated
 from .dampsim_names import is_output_modifier
 from .geometry_nodes import modifier_effect
 from .movers import MODIFIER_EFFECTS, ModifierEffect, modifier_type_effect, moves_on_its_own
@@ -117,8 +117,7 @@ def find_switched_modifiers(obj: bpy.types.Object) -> list[bpy.types.Modifier]:
 
     No sampler can keep them switched off.
     """
-    paths = animated_paths(obj)
-    switched = [m for m in obj.modifiers if f"{m.path_from_id()}.show_viewport" in paths and not is_output_modifier(m)]
+    switched = [m for m in obj.modifiers if is_modifier_animated(m, "show_viewport") and not is_output_modifier(m)]
     return [m for m in switched if can_change_topology(m) or not is_deforming(m)]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import bpy
 
-from .animation import animated_paths, is_animated
+from .animation import is_animated, is_modifier_animated
 from .geometry_nodes import modifier_effect, read_datablocks
 
 
@@ -85,8 +85,7 @@ def moves_on_its_own(modifier: Any) -> bool:
 
 def changes_over_time(modifier: Any) -> bool:
     """Return whether a modifier is animated, or refers to objects that may move."""
-    prefix = f'modifiers["{bpy.utils.escape_identifier(modifier.name)}"]'
-    if any(path.startswith(prefix) for path in animated_paths(modifier.id_data)):
+    if is_modifier_animated(modifier):
         return True
     if modifier.type == "NODES" and modifier_effect(modifier).changes_over_time:
         return True

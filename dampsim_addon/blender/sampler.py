@@ -15,7 +15,7 @@ from ...core import Array, MeshError, SceneError
 from ...core.base.arrays import SinglePrecisionArray
 from ...core.base.wording import format_count
 from ...core.geometry.mesh.affine import transform_points
-from .animation import animated_paths
+from .animation import is_modifier_animated
 from .bone_bakes import Memberships, mute_bone_poses, mute_bone_weights, unmute_bone_poses, unmute_bone_weights
 from .dampsim_names import bake_keys, is_bake_basis, live_modifiers
 from .modifiers import (
@@ -57,7 +57,7 @@ def check_mesh_counts(obj: bpy.types.Object, mesh: bpy.types.Mesh, expected: Mes
 def _likely_culprit(obj: bpy.types.Object) -> bpy.types.Modifier:
     """Return the modifier most likely to change the vertex count: an animated one, or one after a deformation."""
     stack, changing = deform_stack(obj), topology_modifiers(obj)
-    keyed = [m for m in changing if any(path.startswith(f'modifiers["{m.name}"]') for path in animated_paths(obj))]
+    keyed = [m for m in changing if is_modifier_animated(m)]
     after_deformation = [m for k, m in enumerate(stack) if m in changing and any(map(is_deforming, stack[:k]))]
     suspects = [m for m in (after_deformation or changing) if m.type not in _CONNECTIVITY_ONLY_TYPES]
     return next(iter([*keyed, *reversed(suspects), *reversed(changing)]))
@@ -73,8 +73,11 @@ def read_array(items: Any, name: str, dtype: npt.DTypeLike, width: int = 1) -> n
 def mesh_positions(mesh: bpy.types.Mesh) -> SinglePrecisionArray:
     """Return the vertices (v, 3) of a mesh, in single precision.
 
-    Reading the attribute is a plain memory copy, fifty times faster than mesh.vertices.
+    Reading the attribute is a plain memory copy, fifty times faster than mesh.vertices. Meshes in Edit Mode have none;
+    their vertices are those of the last update_from_editmode().
     """
+    if mesh.is_editmode:
+        return read_array(mesh.vertices, "co", np.float32, 3)
     return read_array(mesh.attributes["position"].data, "vector", np.float32, 3)
 
 

@@ -109,9 +109,7 @@ def simulate_sweep(
                     checkpoint.write(number, facts, row.curve, shapes[number])
             rows.append(row)
             if row.curve is not None:
-                _write_file(
-                    folder / curve_file_name(row), picture.curve_svg(row.curve, html.escape(row.label)), obj.name
-                )
+                _write_file(folder / curve_file_name(row), picture.curve_svg(row.curve, row.label), obj.name)
         if shapes and pictures:
             chosen = contact_sheet.representative_frames(list(shapes.values()), pictures)
             yield from _render_pictures(

@@ -9,7 +9,7 @@ import bpy
 
 from ...core import COLLIDER_PARAMETERS, ColliderSettings, ParameterError, SceneError
 from ...core.base.wording import closest_name
-from ..blender.animation import animated_paths
+from ..blender.animation import animated_paths, is_modifier_animated
 from ..blender.modifiers import can_change_topology
 from ..blender.vertex_groups import check_evaluated_weights
 from .groups import Group, group_of
@@ -35,7 +35,7 @@ def has_collision(obj: bpy.types.Object) -> bool:
     if obj.collision is None or not obj.collision.use:
         return False
     found = [modifier for modifier in obj.modifiers if modifier.type == "COLLISION"]
-    return any(m.show_viewport or f'modifiers["{m.name}"].show_viewport' in animated_paths(obj) for m in found)
+    return any(m.show_viewport or is_modifier_animated(m, "show_viewport") for m in found)
 
 
 class ColliderIndex(ObjectIndex):

@@ -16,7 +16,14 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ..blender.animation import animated_paths, channelbags, drivers_of, has_keyed_points, user_fcurves
+from ..blender.animation import (
+    animated_paths,
+    channelbags,
+    drivers_of,
+    has_keyed_points,
+    is_modifier_animated,
+    user_fcurves,
+)
 from ..blender.dampsim_names import bake_keys, bake_mark, is_output_modifier, is_output_path, is_tagged_action
 from ..blender.geometry_nodes import nested_trees
 from ..blender.modifiers import modifier_settings, sampled_modifiers
@@ -158,18 +165,14 @@ def _stacks(source: bpy.types.Object, has_modifiers: bool) -> object:
     bones = source.pose.bones if source.pose is not None else ()
     orders = [tuple(c.name for c in one.constraints) for one in (source, *bones) if len(one.constraints) > 1]
     own = [m for m in source.modifiers if has_modifiers and not is_output_modifier(m)]
-    plain = [m for m in own if not _is_animated(m)]
+    plain = [m for m in own if not is_modifier_animated(m)]
     return orders, [m.name for m in own], [(m.show_viewport, *modifier_settings(m)) for m in plain]
 
 
 def _node_values(modifier: Any) -> object:
     """Return the inputs of a Geometry Nodes modifier and the nodes of its tree, without animated values."""
-    inputs = [] if _is_animated(modifier) else [_plain_value(value) for value in node_inputs(modifier)]
+    inputs = [] if is_modifier_animated(modifier) else [_plain_value(value) for value in node_inputs(modifier)]
     return inputs, [_tree_values(tree) for tree in nested_trees(modifier.node_group)]
-
-
-def _is_animated(modifier: Any) -> bool:
-    return any(path.startswith(modifier.path_from_id()) for path in animated_paths(modifier.id_data))
 
 
 def _tree_values(tree: Any) -> object:

@@ -353,6 +353,18 @@ def test_changing_collider_is_refused(load: Load, tmp_path: Path, change: Callab
     assert not obj.dampsim.baked
 
 
+@pytest.mark.parametrize("name", ["Plain", 'The "Big" One', "Back\\slash"])
+def test_keyed_modifier_is_named(load: Load, name: str) -> None:
+    """The message names the keyed modifier, not the last one."""
+    new_scene()
+    obj = box()
+    for added in (name, "Last"):
+        obj.modifiers.new(added, "DECIMATE")
+    obj.modifiers[name].keyframe_insert("ratio", frame=1)
+    for certain in (False, True):
+        assert load("dampsim_addon.blender.collider_reader").topology_changing_modifier(obj, certain) == name
+
+
 def test_collider_in_edit_mode(load: Load, tmp_path: Path) -> None:
     new_scene(4)
     obj, other = wobbler(tmp_path), collider()

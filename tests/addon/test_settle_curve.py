@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from xml.etree import ElementTree
 
 import bpy
 import numpy as np
@@ -79,7 +80,9 @@ def test_picture_plots_measured_curve(load: Load, theme: str) -> None:
     # The legend is readable: its hues contrast with the paper.
     for hue in (look.measured, look.predicted, look.end):
         assert np.abs(np.array(hue) - look.background).max() > 0.4
-    assert shown.summary in picture.curve_svg(shown, "Test")
+    text = "".join(ElementTree.fromstring(picture.curve_svg(shown, "Settle < 24 & more")).itertext())
+    assert shown.summary in text
+    assert "Settle < 24 & more" in text
 
 
 def test_armature_selects_mesh_reference(load: Load, tmp_path: Path) -> None:

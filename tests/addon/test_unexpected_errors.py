@@ -151,3 +151,40 @@ def test_uncreatable_output_message(load: Load, scene: Path, capfd: pytest.Captu
     said = capfd.readouterr().err
     assert f"{taken}: the file cannot be saved" in said
     assert "Traceback" not in said
+
+
+MODES = ["OBJECT", "EDIT", "SCULPT", "WEIGHT_PAINT"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_operators_work_in_all_modes(load: Load, tmp_path: Path, mode: str) -> None:
+    """Each operator that the interface offers works with its default values, or says what is wrong."""
+    tracebacks = []
+    choices = {"pin_gradient": ("begin", ["TOP", "BOTTOM", "PARENT", "CURSOR", "BONE", "-Y"])}
+    for name in dir(bpy.ops.dampsim):
+        key, values = choices.get(name, ("", [None]))
+        for value in values:
+            new_scene(2)
+            bpy.ops.mesh.primitive_grid_add(x_subdivisions=2, y_subdivisions=2, rotation=(1.0, 0.0, 0.0))
+            obj = bpy.context.object
+            obj.dampsim.cache_folder = str(tmp_path)
+            bpy.ops.dampsim.add()
+            bpy.ops.object.mode_set(mode=mode)
+            operator = getattr(bpy.ops.dampsim, name)
+            if not operator.poll():
+                continue
+            try:
+                operator(**({key: value} if key else {}))
+            except RuntimeError as error:
+                tracebacks += [(name, value)] if "Traceback" in str(error) else []
+    assert tracebacks == []
+
+
+@pytest.mark.parametrize("typed", ["", "new/", "."])
+def test_setup_without_file_name(load: Load, tmp_path: Path, typed: str) -> None:
+    new_scene()
+    wobbler(tmp_path)
+    (tmp_path / "new").mkdir()
+    with pytest.raises(RuntimeError, match=r"Wobbler: the setup has no file name\. Choose a folder and type a name\."):
+        bpy.ops.dampsim.setup_save(filepath=typed and f"{tmp_path}/{typed}")
+    assert not list(tmp_path.rglob("*.json"))

@@ -81,7 +81,9 @@ class DAMPSIM_OT_setup_save(_SetupFile, EditOperator, Operator):
 
     def edit(self, context: Context) -> None:
         obj = active_simulated(context)
-        path = Path(bpy.path.abspath(self.filepath)).with_suffix(".json")
+        path = Path(bpy.path.ensure_ext(bpy.path.abspath(self.filepath), ".json"))
+        if path.is_dir() or not path.name.removesuffix(".json").strip("."):
+            raise ParameterError(f"{obj.name}: the setup has no file name. Choose a folder and type a name.")
         try:
             path.write_text(setup_text(read_setup(obj)), encoding="utf-8")
         except OSError as error:
