@@ -61,8 +61,9 @@ def share_bone_fits(load: Callable[[str], ModuleType], register_addon: None) -> 
 
 
 @pytest.fixture
-def live(load: Callable[[str], ModuleType]) -> Iterator[ModuleType]:
-    """Install live playback, which Blender does not do without a window."""
+def live(load: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """Install live playback, which Blender does not do without a window. Its frames may take any time."""
+    monkeypatch.setattr(load("dampsim_addon.live.handlers"), "TIME_BUDGET", 600.0)
     module = load("dampsim_addon.live")
     module.install()
     yield module

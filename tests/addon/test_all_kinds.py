@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -27,14 +27,6 @@ SAMPLE_BY_KIND = {
     "RIGID": (cube, "SOLID"),
     "SHELL": (lambda: plate(cuts=3), "CLOTH"),
 }
-
-
-@pytest.fixture
-def live(load: Load) -> Iterator[ModuleType]:
-    module = load("dampsim_addon.live")
-    module.install()
-    yield module
-    module.uninstall()
 
 
 @pytest.fixture(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -17,16 +17,6 @@ from test_live import assert_same_bits, bake_frames, frame_status, live_frames, 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 LIVE_MODIFIER = "DampSim Live"
-
-
-@pytest.fixture
-def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    module = load("dampsim_addon.live")
-    # Wait for the frame of a jump on slow machines too.
-    monkeypatch.setattr(load("dampsim_addon.live.handlers"), "TIME_BUDGET", 600.0)
-    module.install()
-    yield module
-    module.uninstall()
 
 
 def object_in_draft(cache: Path) -> bpy.types.Object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from types import ModuleType
@@ -19,15 +19,6 @@ Load = Callable[[str], ModuleType]
 
 # Step of the particles, s.
 STEP = 0.04
-
-
-@pytest.fixture
-def live(load: Load) -> Iterator[ModuleType]:
-    """Install the handlers, which Blender does not do without a window."""
-    module = load("dampsim_addon.live")
-    module.install()
-    yield module
-    module.uninstall()
 
 
 def effector(kind: str, **settings: Any) -> bpy.types.Object:

@@ -446,11 +446,8 @@ def test_exported_loop_contains_closing_frame(load: Load, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE"])
-def test_live_shows_influence(
-    load: Load, live: ModuleType, tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_live_shows_influence(load: Load, live: ModuleType, tmp_path: Path, target: str) -> None:
     """Live blends the simulation with the plain animation, and the first bake takes its influence over."""
-    monkeypatch.setattr(load("dampsim_addon.live.handlers"), "TIME_BUDGET", 60.0)
     new_scene()
     obj = wobbler(tmp_path)
     obj.dampsim.live = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -16,15 +16,6 @@ from scenes import LAST, ROUNDING, armature, dump, new_scene, size, wobbler, wor
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
-
-
-@pytest.fixture
-def live(load: Load) -> Iterator[ModuleType]:
-    """The module live with its handlers installed, which a background Blender does not do by itself."""
-    module = load("dampsim_addon.live")
-    module.install()
-    yield module
-    module.uninstall()
 
 
 def play(first: int = 1, last: int = LAST) -> None:
