@@ -21,9 +21,9 @@ if TYPE_CHECKING:
         StaleCacheError,
         StepError,
     )
+    from .bodies import KINDS, kind_by_name
     from .bodies.kind import BodyKind
     from .bodies.pieces import Pieces, find_pieces
-    from .bodies.registry import KINDS, kind_by_name
     from .fields.field import (
         ExternalForces,
         Falloff,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .frames.frame import Frame
     from .geometry.mesh.surface import Surface
     from .measure.curve import SettleCurve, simulation_curve
-    from .scene.body import Body
+    from .scene.body import Body, BodySample, ColliderSample, SceneSample
     from .scene.muscles import Controller, Muscle, MuscleOverride, Sensor, SensorInputs, SensorType
     from .scene.parameters.choices import (
         Accuracy,
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from .scene.parameters.contact import COLLIDER_PARAMETERS, ColliderSettings
     from .scene.parameters.parameter import Parameter
     from .scene.parameters.settings import PARAMETERS, Settings
-    from .scene.sample import BodySample, ColliderSample, SceneSample
     from .scene.scene import Anchor, Collider, Link, LinkPoint, Scene
     from .simulation.bake import Progress, bake
     from .simulation.simulation import Simulation
@@ -64,9 +63,9 @@ _EXPORTS = {
         "CacheError", "DampSimError", "MeshError", "ParameterError", "PinError", "SceneError", "StaleCacheError",
         "StepError",
     ),
+    "bodies": ("KINDS", "kind_by_name"),
     "bodies.kind": ("BodyKind",),
     "bodies.pieces": ("Pieces", "find_pieces"),
-    "bodies.registry": ("KINDS", "kind_by_name"),
     "fields.field": (
         "ExternalForces", "Falloff", "FalloffType", "ForceField", "ForceFieldShape", "ForceFieldSide", "ForceFieldType",
     ),
@@ -74,7 +73,7 @@ _EXPORTS = {
     "frames.frame": ("Frame",),
     "geometry.mesh.surface": ("Surface",),
     "measure.curve": ("SettleCurve", "simulation_curve"),
-    "scene.body": ("Body",),
+    "scene.body": ("Body", "BodySample", "ColliderSample", "SceneSample"),
     "scene.muscles": ("Controller", "Muscle", "MuscleOverride", "Sensor", "SensorInputs", "SensorType"),
     "scene.parameters.choices": (
         "Accuracy", "BounceBy", "DampingBy", "ExitDirection", "FibreDirection", "FrontDirection", "ReferenceChoice",
@@ -83,7 +82,6 @@ _EXPORTS = {
     "scene.parameters.contact": ("COLLIDER_PARAMETERS", "ColliderSettings"),
     "scene.parameters.parameter": ("Parameter",),
     "scene.parameters.settings": ("PARAMETERS", "Settings"),
-    "scene.sample": ("BodySample", "ColliderSample", "SceneSample"),
     "scene.scene": ("Anchor", "Collider", "Link", "LinkPoint", "Scene"),
     "simulation.bake": ("Progress", "bake"),
     "simulation.simulation": ("Simulation",),

@@ -32,8 +32,7 @@ _HALF = '''
 """Point damping of equal masses at half its strength."""
 
 from ...base.arrays import Array
-from .damping import Damping
-from .frame_rate import retained_fraction
+from .damping import Damping, retained_fraction
 
 
 class HalfDamping(Damping):
@@ -64,9 +63,8 @@ _MOONEY = '''
 
 import numpy as np
 
-from ..base.arrays import Array
-from .elastic_density import ElasticMaterial, cofactor
-from .stable_neo_hookean import determinant_hessian
+from ..base.arrays import Array, cofactor
+from .elastic_density import ElasticMaterial, determinant_hessian
 
 
 class Mooney:
@@ -102,13 +100,12 @@ from scipy.spatial import cKDTree
 
 from ..base.errors import MeshError
 from ..geometry.mesh.surface import check_vertices
-from ..materials.springs import spring_energy
+from ..materials.loads_and_springs import spring_energy
 from ..scene.body import HARD_PIN_WEIGHT, Body
 from ..scene.parameters import Settings
 from ..system.discretization import BodyDiscretization
 from ..system.term import Potential, pin_springs
-from .kind import BASE_YOUNG, BodyKind
-from .model import Model
+from .kind import BASE_YOUNG, BodyKind, Model
 from .pins import nodal_part_shares, pin_strength
 from .surface_binding import BoundVertices, SurfaceBinding
 from .vertex_nodes import VertexSkin
@@ -228,7 +225,7 @@ ADDITIONS = {
         {},
         {
             "core/scene/parameters/material.py": (("    struts: str = ", _BALLAST + "    struts: str = "),),
-            "core/scene/parameters/dials.py": (("    stiffness_by: str = ", _CALM + "    stiffness_by: str = "),),
+            "core/scene/parameters/motion.py": (("    stiffness_by: str = ", _CALM + "    stiffness_by: str = "),),
         },
         {
             "core/bodies/solid.py": (
@@ -246,7 +243,7 @@ ADDITIONS = {
         {"core/materials/mooney.py": _MOONEY},
         {
             "core/materials/__init__.py": (
-                ("from .pressure", "from .mooney import Mooney\nfrom .pressure"),
+                ("from .rod_bending", "from .mooney import Mooney\nfrom .rod_bending"),
                 ("(StableNeoHookean, StVK)", "(StableNeoHookean, StVK, Mooney)"),
             )
         },
@@ -254,7 +251,7 @@ ADDITIONS = {
     "a kind of bodies": Addition(
         {"core/bodies/cloud.py": _CLOUD},
         {
-            "core/bodies/registry.py": (
+            "core/bodies/__init__.py": (
                 ("from .springs", "from .cloud import CloudKind\nfrom .springs"),
                 ("WeaveKind, RigidKind)", "WeaveKind, RigidKind, CloudKind)"),
             ),
@@ -267,7 +264,7 @@ ADDITIONS = {
     "a damping": Addition(
         {"core/literature/damping/half.py": _HALF},
         {
-            "core/literature/damping/registry.py": (
+            "core/literature/damping/__init__.py": (
                 ("DAMPINGS: tuple", "from .half import HalfDamping\n\nDAMPINGS: tuple"),
                 ("    PointDamping,\n", "    PointDamping,\n    HalfDamping,\n"),
             )

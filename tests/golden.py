@@ -89,7 +89,7 @@ def deviation(found: dict[str, Any], known: dict[str, Any], same: bool) -> str:
 def damping_runs() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield runs of a rod on a shaking foot, with every damping and with every implicit integrator."""
     from animated import AnimatedBody, AnimatedScene
-    from dampsim.core.literature.damping.registry import DAMPINGS
+    from dampsim.core.literature.damping import DAMPINGS
     from dampsim.core.literature.integrators import INTEGRATORS
     from dampsim.core.scene.parameters import PARAMETERS, Settings
     from dampsim.core.simulation.simulation import Simulation

@@ -31,7 +31,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 # Loaded by path: the package of the checkout may have any name, and importing it needs numpy.
-PATHS = runpy.run_path(str(ROOT / "core" / "native" / "paths.py"))
+PATHS = runpy.run_path(str(ROOT / "core" / "native" / "interface.py"))
 MODULE: str = PATHS["KERNEL_MODULE"]
 SOURCES: list[Path] = [PATHS["KERNEL_FOLDER"] / name for name in PATHS["KERNEL_FILES"]]
 digest: Callable[[], str] = PATHS["source_digest"]

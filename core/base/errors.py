@@ -1,12 +1,20 @@
-"""Errors that the user can fix. Each message is one sentence that names the object and the fix.
+"""Errors that the user can fix, and foreign text in messages. A message is one sentence with the object and the fix.
 
 Any other exception is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+# Largest number of characters of a file's own words in a message.
+MAX_SHOWN = 60
+# Control characters, line breaks, changes of the writing direction, and surrogates.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# Stands for a character that cannot be displayed.
+_REPLACEMENT = "\ufffd"
 
 
 class DampSimError(Exception):
@@ -74,3 +82,22 @@ def disk_errors(failure: str, fix: str, error_type: type[DampSimError] = SceneEr
         yield
     except OSError as error:
         raise error_type(f"{failure} ({error.strerror or error}); {fix}.") from error
+
+
+def printable_text(text: str, limit: int = 0) -> str:
+    """Return a text for messages, terminals and pages, without line breaks, control characters and surrogates.
+
+    limit: largest number of characters; 0 for any. The end of a longer text is replaced by an ellipsis.
+    """
+    shown = text if not 0 < limit < len(text) else f"{text[:limit]}…"
+    return _CONTROL.sub(lambda match: " " if match[0].isspace() else _REPLACEMENT, shown).strip()
+
+
+def shown_text(value: object) -> str:
+    """Return a value for a message: a text in quotation marks, of at most MAX_SHOWN characters."""
+    return f"'{printable_text(value, MAX_SHOWN)}'" if isinstance(value, str) else printable_text(repr(value), MAX_SHOWN)
+
+
+def is_printable(text: str) -> bool:
+    """Return whether a text has neither line breaks nor control characters nor surrogates."""
+    return not _CONTROL.search(text)

@@ -22,12 +22,6 @@ MAX_TEXT_SIZE = 4_000_000
 MAX_DEPTH = 32
 # Largest accepted integer.
 _MAX_INTEGER = 2**63
-# Largest number of characters of a file's own words in a message.
-MAX_SHOWN = 60
-# Control characters, line breaks, changes of the writing direction, and surrogates.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-# Stands for a character that cannot be displayed.
-_REPLACEMENT = "\ufffd"
 # Characters that end a dotted key of TOML.
 _KEY_END = re.compile(r"[=\n,{\[]")
 # Reparse points of Windows that lead to another path. Others, such as those of cloud storage, are ordinary files.
@@ -78,25 +72,6 @@ def open_new_file(path: Path) -> BinaryIO:
     """Create a file, replacing any existing one; a link is removed, not followed. Raises OSError."""
     path.unlink(missing_ok=True)
     return path.open("xb")
-
-
-def printable_text(text: str, limit: int = 0) -> str:
-    """Return a text for messages, terminals and pages, without line breaks, control characters and surrogates.
-
-    limit: largest number of characters; 0 for any. The end of a longer text is replaced by an ellipsis.
-    """
-    shown = text if not 0 < limit < len(text) else f"{text[:limit]}…"
-    return _CONTROL.sub(lambda match: " " if match[0].isspace() else _REPLACEMENT, shown).strip()
-
-
-def shown_text(value: object) -> str:
-    """Return a value for a message: a text in quotation marks, of at most MAX_SHOWN characters."""
-    return f"'{printable_text(value, MAX_SHOWN)}'" if isinstance(value, str) else printable_text(repr(value), MAX_SHOWN)
-
-
-def is_printable(text: str) -> bool:
-    """Return whether a text has neither line breaks nor control characters nor surrogates."""
-    return not _CONTROL.search(text)
 
 
 def read_json(path: Path, follow_link: bool = False) -> Any:

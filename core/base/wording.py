@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterable
 
-from .untrusted_files import MAX_SHOWN, shown_text
+from .errors import MAX_SHOWN, shown_text
 
 # Similarity, from 0 to 1, from which a name is suggested instead of an unknown one.
 _MIN_SIMILARITY = 0.6

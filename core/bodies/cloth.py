@@ -27,15 +27,14 @@ from ..geometry.mesh.surface import (
 )
 from ..geometry.mesh.triangles import Triangles
 from ..materials import MEMBRANES, Fabric, Pressure, Sewing, ShellBending
+from ..materials.loads_and_springs import spring_energy
 from ..materials.plastic_flow import BendingFlow, TensorFlow
-from ..materials.springs import spring_energy
 from ..materials.strain_energy import StrainEnergy
 from ..scene.body import HARD_PIN_WEIGHT, Body
 from ..scene.parameters import Settings
 from ..system.material_terms import PlasticTerm
 from ..system.term import AirPressure, ForceTerm, Potential, pin_springs
-from .kind import BASE_YOUNG, BodyKind
-from .model import Model
+from .kind import BASE_YOUNG, BodyKind, Model
 from .pins import hard_pin_mask
 from .sheet_wrap import SheetWrap, bind_sheet
 from .solid import stiffness_scale

@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 from ..base.arrays import Array, Index
 from ..base.errors import MeshError
 from ..materials.assembly import element_edges
-from ..materials.springs import SpringEnergy, spring_energy
+from ..materials.loads_and_springs import SpringEnergy, spring_energy
 from ..scene.body import Body
 from ..system.switched_springs import SpringDampers, SwitchedSprings
 from ..system.term import Potential

@@ -17,9 +17,8 @@ from ..base.arrays import Array, Index, Mask
 from ..geometry.mesh.surface import label_components, renumber_labels, weld_vertices
 from ..scene.body import HARD_PIN_WEIGHT, Body
 from ..system.term import PinSprings
-from .kind import BodyKind
-from .model import Model, Skin
-from .registry import kind_by_name
+from . import kind_by_name
+from .kind import BodyKind, Model, Skin
 from .solid import LatticeBody
 from .surface_binding import SurfaceBinding
 

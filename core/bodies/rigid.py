@@ -23,14 +23,13 @@ from ..geometry.mesh.surface import check_vertices, label_components, weld_verti
 from ..geometry.mesh.triangles import is_closed
 from ..geometry.tetmesh.embedding import barycentric_coordinates
 from ..materials import ElasticMaterial, StableNeoHookean, TetElasticity
-from ..materials.soft_pins import Attachments
+from ..materials.loads_and_springs import Attachments
 from ..scene.body import HARD_PIN_WEIGHT, Body
 from ..scene.parameters import DampingBy, Settings
-from ..system.history import BlockHistory
 from ..system.inputs import BlockInputs
+from ..system.state import BlockHistory
 from ..system.term import PinSprings, Potential
-from .kind import BASE_YOUNG, BodyKind
-from .model import Model
+from .kind import BASE_YOUNG, BodyKind, Model
 from .pins import build_block, pin_strength, vertex_areas
 from .surface_binding import BoundPoints
 from .vertex_nodes import first_coincident_vertices

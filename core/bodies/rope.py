@@ -15,8 +15,7 @@ from ..materials import RodBending
 from ..scene.body import Body
 from ..scene.parameters import Settings
 from ..system.term import Potential, pin_springs
-from .kind import BASE_YOUNG, BodyKind
-from .model import Model
+from .kind import BASE_YOUNG, BodyKind, Model
 from .muscle_springs import damper_terms, muscle_indices, spring_terms
 from .pins import hard_pin_mask
 from .solid import stiffness_scale

@@ -8,10 +8,9 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..base.arrays import Array, Index
-from ..geometry.collision.closest_points import closest_points_on_triangles
+from ..base.arrays import Array, Index, best_fit_rotations
+from ..geometry.mesh.primitives import closest_points_on_triangles
 from ..geometry.mesh.triangles import Triangles
-from ..materials.polar_decomposition import best_fit_rotations
 from .vertex_nodes import VertexSkin
 
 # Approximate number of vertex-triangle pairs processed at once.

@@ -19,8 +19,7 @@ from ..scene.parameters import Settings, ViscosityBy
 from ..system.material_terms import PlasticTerm
 from ..system.term import ForceTerm, pin_springs
 from .fibres import fibre_terms
-from .kind import BASE_YOUNG, BodyKind
-from .model import Model
+from .kind import BASE_YOUNG, BodyKind, Model
 from .pins import build_block, hard_pin_mask, painted_node_values, pin_nodes
 from .surface_binding import SurfaceBinding
 

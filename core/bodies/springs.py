@@ -7,14 +7,13 @@ import numpy as np
 from ..base.arrays import Array, Index
 from ..geometry.mesh.surface import triangle_areas
 from ..materials.assembly import element_edges
+from ..materials.loads_and_springs import SpringEnergy
 from ..materials.plastic_flow import SpringFlow
-from ..materials.springs import SpringEnergy
 from ..scene.body import Body
 from ..scene.parameters import Settings, Struts
 from ..system.material_terms import PlasticTerm
 from ..system.term import pin_springs
-from .kind import BASE_YOUNG, BodyKind
-from .model import Model
+from .kind import BASE_YOUNG, BodyKind, Model
 from .muscle_springs import damper_terms, muscle_indices, spring_terms, volume_muscle_indices
 from .solid import LatticeBody, stiffness_scale
 from .vertex_nodes import VertexNodes, check_has_edges, first_coincident_vertices, length_factors, welded_edges

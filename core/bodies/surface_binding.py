@@ -9,9 +9,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from ..base.arrays import Array, Index, Mask, take_rows
+from ..base.arrays import Array, Index, Mask, best_fit_rotations, take_rows
 from ..geometry.mesh.rigid_motion import fit_rigid_motion
-from ..materials.polar_decomposition import best_fit_rotations
 from ..system.inputs import ReferenceMotion
 
 _NEIGHBOURS = 12

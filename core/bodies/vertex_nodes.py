@@ -16,8 +16,7 @@ from ..materials.assembly import element_edges
 from ..scene.body import HARD_PIN_WEIGHT, Body
 from ..system.discretization import BodyDiscretization
 from ..system.term import ForceTerm
-from .kind import BASE_YOUNG
-from .model import Model, Strands
+from .kind import BASE_YOUNG, Model, Strands
 from .pins import build_block, pin_strength
 from .surface_binding import BoundVertices, SurfaceBinding
 

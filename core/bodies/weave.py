@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.errors import ParameterError, WrongKindError
-from ..literature.damping.registry import DAMPINGS
+from ..literature.damping import DAMPINGS
 from ..scene.body import Body
 from ..scene.parameters import Settings
 from ..system.term import pin_springs
 from ..system.weave_term import WeaveTerm as Yarns
 from ..yarns.woven_cloth import WovenCloth, YarnMaterial, build_woven_cloth
 from ..yarns.yarns import trace_yarns
-from .kind import BASE_YOUNG, BodyKind
-from .model import Model, Strands
+from .kind import BASE_YOUNG, BodyKind, Model, Strands
 from .rope import RopeKind, Threads
 
 # Damping methods of the papers that [SRD] defines for yarns.

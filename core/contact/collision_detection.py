@@ -23,7 +23,7 @@ from ..geometry.collision.proximity import (
     nearest_triangles,
     side_of_surface,
 )
-from ..geometry.mesh.box import bounding_box, outcodes
+from ..geometry.mesh.primitives import bounding_box, outcodes
 from ..geometry.mesh.triangles import Triangles, cross_rows
 from .batched_detection import BatchedDetection, can_batch
 from .collision_state import CollisionState

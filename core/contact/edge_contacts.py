@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.arrays import Array, Index, Mask
-from ..geometry.collision.closest_points import closest_points_of_lines
 from ..geometry.collision.edge_pairs import edge_pair_candidates, edge_tree, near_edge_pairs
-from ..geometry.mesh.box import bounding_box, outcodes
+from ..geometry.mesh.primitives import bounding_box, closest_points_of_lines, outcodes
 from ..geometry.mesh.triangles import Triangles, cross_rows
 from ..native.box_tree import EdgeTree
 from .collision_state import CollisionState

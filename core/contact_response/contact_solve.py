@@ -31,9 +31,8 @@ from ..settle.support_modes import (
 )
 from ..settle.work_meter import Minimise, WorkMeter
 from ..solvers.objective import Minimum, Outcome, Tolerance
-from ..system.history import SystemContacts
 from ..system.inputs import Inputs
-from ..system.state import State
+from ..system.state import State, SystemContacts
 from ..system.system import System
 from .contact_guards import ContactGuards, penetration_increase
 from .impacts import (

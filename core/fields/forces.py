@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.arrays import Array
-from ..native.library import load_library
-from ..native.noise import compiled_noise
+from ..native.library import KernelLibrary, doubles, load_library, pointers, require_shape
 from .field import FalloffType, ForceField, ForceFieldShape, ForceFieldSide, ForceFieldType
 
 _Words = NDArray[np.uint64]
@@ -66,6 +65,19 @@ def turbulence(points: Array, size: float, seed: int) -> Array:
     for axis in range(3):
         octaves = [0.5**k * gradient_noise(2.0**k * scaled, 3 * seed + axis) for k in range(_OCTAVES)]
         found[:, axis] = sum(octaves) / (2.0 - 0.5 ** (_OCTAVES - 1))
+    return found
+
+
+def compiled_noise(library: KernelLibrary, points: Array, octaves: int, seed: int) -> Array:
+    """Return vector noise (n, 3) from -1 to 1 at points (n, 3), equal to turbulence() to the last bit.
+
+    The points are in units of the largest eddies.  Raises ValueError if they have another shape.
+    """
+    require_shape(points, (len(points), 3), "points")
+    places = doubles(points)
+    found = np.empty_like(places)
+    divisor = 2.0 - 0.5 ** (octaves - 1)
+    library.noise(len(places), octaves, seed & _WORD, divisor, *pointers(places, found))
     return found
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.arrays import Array, Index
-from ..base.progress import ProgressCallback, StageProgress, no_progress
+from ..base.computation import ProgressCallback, StageProgress, no_progress
 from .bone_weights import solve_weights
 
 # Influences of a vertex among which its weights are chosen, and vertices whose weights are solved at once.

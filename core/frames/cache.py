@@ -26,9 +26,8 @@ from ..base.errors import CacheError, StaleCacheError
 from ..base.untrusted_files import is_link, open_new_file, open_regular_file, require_unlinked_folder
 from ..system.state import State
 from .arrays_file import ArraysFile, pack_arrays
-from .frame import Frame
+from .frame import Frame, history_arrays, history_from_arrays
 from .header import Header, read_header
-from .history_arrays import history_arrays, history_from_arrays
 
 if sys.platform == "win32":
     import msvcrt

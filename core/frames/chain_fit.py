@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..base.arrays import Array, Index
-from ..base.progress import ProgressCallback, StageProgress, no_progress
+from ..base.computation import ProgressCallback, StageProgress, no_progress
 from .bone_fit import SkinnedMotion
 
 # Iterations per frame, and the relative decrease of the error below which a frame is finished.

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..base.arrays import Array
+from ..base.computation import map_steps
 from ..base.errors import SceneError
-from ..base.progress import map_steps
 from ..base.wording import format_metres
 from ..scene.muscles import Controller
 from ..scene.scene import Scene

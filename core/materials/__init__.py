@@ -7,17 +7,12 @@ in MEMBRANES (sheets).
 
 from __future__ import annotations
 
-from .dead_load import DeadLoad
-from .elastic_density import ElasticDensity, ElasticMaterial
+from .elastic_density import ElasticDensity, ElasticMaterial, StableNeoHookean, StVK
+from .loads_and_springs import DeadLoad, Pressure, Sewing, SoftPins
 from .membrane import Corotational, Fabric, Membrane, StVKMembrane
-from .pressure import Pressure
 from .rod_bending import RodBending
-from .sewing import Sewing
 from .shell_bending import ShellBending
-from .soft_pins import SoftPins
-from .stable_neo_hookean import StableNeoHookean
 from .strain_energy import Energy, StrainEnergy
-from .stvk import StVK
 from .tetrahedra import TetElasticity
 
 ELASTIC_MODELS: tuple[type[ElasticDensity], ...] = (StableNeoHookean, StVK)

@@ -27,10 +27,11 @@ from scipy.sparse import bsr_matrix, csr_matrix
 
 from ..base.arrays import Array, Index
 from ..geometry.mesh.grain import plane_axes
+from ..native.elements import CompiledMembrane
 from ..native.library import KernelLibrary
-from ..native.sheets import CompiledMembrane
+from .assembly import CORNER_PAIRS, SymmetricPattern
 from .strain_energy import KernelEnergy
-from .surface_strains import CORNER_PAIRS, SymmetricPattern, plane_shape_gradients
+from .strains import plane_shape_gradients
 
 # Smallest ratio of a crushed triangle's area to its rest area.
 _MIN_AREA = 1e-12

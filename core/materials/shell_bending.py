@@ -20,12 +20,11 @@ from scipy.sparse import coo_matrix, csr_matrix, diags, kron
 from scipy.sparse.csgraph import connected_components
 
 from ..base.arrays import Array, Index, Mask
+from ..native.elements import CompiledShell
 from ..native.library import KernelLibrary
-from ..native.sheets import CompiledShell
 from .assembly import assemble_matrix, assemble_vector
 from .strain_energy import KernelEnergy
-from .strains import Strain
-from .surface_strains import Hinges
+from .strains import Hinges, Strain
 
 # Rest angles below this count as flat, rad.
 _FLAT_ANGLE = 1e-3

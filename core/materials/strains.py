@@ -6,9 +6,12 @@ off-diagonal components times sqrt 2), so that the dot product of components equ
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..base.arrays import Array, Index
+from .assembly import assemble_vector
 
 _ROOT = np.sqrt(2.0)
 
@@ -181,3 +184,64 @@ class SpringStrain(RelativeStrain):
         transverse = (np.eye(3) - unit[:, :, None] * unit[:, None, :]) / np.maximum(length, 1e-30)[:, None, None]
         block = transverse * (stress[:, 0] / self.lengths)[:, None, None]
         return np.asarray(np.block([[block, -block], [-block, block]]))
+
+
+# Start, end and opposite corner of each side of a triangle.
+_SIDES = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
+
+
+def plane_shape_gradients(rest: Array, triangles: Index) -> tuple[Array, Array]:
+    """Return in-plane gradients (m, 3, 2) 1/m of the linear shape functions of triangles, and the areas (m,) m^2."""
+    corners = rest[triangles]
+    a, b = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    length = np.linalg.norm(a, axis=1)
+    unit = a / length[:, None]
+    along = (b * unit).sum(axis=1)
+    height = np.linalg.norm(b - along[:, None] * unit, axis=1)
+    # [[length, along], [0, height]] is the triangle in its plane; these are the rows of its inverse.
+    first = np.stack([1.0 / length, -along / (length * height)], axis=1)
+    second = np.stack([np.zeros(len(a)), 1.0 / height], axis=1)
+    return np.stack([-first - second, first, second], axis=1), np.asarray(0.5 * length * height)
+
+
+def area_weighted_normals(points: Array, triangles: Index) -> Array:
+    """Return area-weighted normals (n, 3) at points (n, 3), twice the sum of area times normal of their triangles."""
+    a, b, c = (points[triangles[:, k]] for k in range(3))
+    return assemble_vector(np.tile(np.cross(b - a, c - a), (3, 1)), triangles.T, len(points))
+
+
+class SurfaceGreenStrain(GreenStrain):
+    """Green strain of triangles of a curved surface. shape_gradients: (m, 3, 2), see plane_shape_gradients()."""
+
+    def __init__(self, shape_gradients: Array, triangles: Index) -> None:
+        self.elements, self.dimension, self._shape_gradients = triangles, 2, shape_gradients
+
+
+@dataclass(frozen=True)
+class Hinges:
+    """Edges shared by two triangles.
+
+    nodes: (h, 4), the ends of the edge and the opposite corner in each triangle.
+    faces: (h, 2) the triangles.
+    signs: (h, 2) +1 or -1: the sign of the hinge angle relative to the orientation of each triangle; the mesh need not
+        be oriented consistently.
+    """
+
+    nodes: Index
+    faces: Index
+    signs: Array
+
+    @staticmethod
+    def from_triangles(triangles: Index, node_count: int) -> Hinges:
+        """Return the hinges of triangles (m, 3). Where more than two share an edge, each is connected to the next."""
+        sides = np.concatenate([triangles[:, list(side)] for side in _SIDES])
+        faces = np.tile(np.arange(len(triangles)), 3)
+        keys = np.sort(sides[:, :2], axis=1) @ np.array([node_count, 1])
+        order = np.argsort(keys, kind="stable")
+        shared = np.flatnonzero(np.diff(keys[order]) == 0)
+        a, b = order[shared], order[shared + 1]
+        nodes = np.column_stack([sides[a], sides[b, 2]])
+        # In a consistently oriented mesh, the second triangle traverses the edge in the opposite direction.
+        signs = np.column_stack([np.ones(len(a)), np.where(sides[b, 0] == sides[a, 1], 1.0, -1.0)])
+        is_duplicate = nodes[:, 2] == nodes[:, 3]
+        return Hinges(nodes[~is_duplicate], np.column_stack([faces[a], faces[b]])[~is_duplicate], signs[~is_duplicate])

@@ -9,11 +9,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index
+from ..native.elements import CompiledTetrahedra
 from ..native.library import KernelLibrary
-from ..native.tetrahedra import CompiledTetrahedra
 from .assembly import SparsityPattern, project_positive
-from .elastic_density import ElasticDensity
-from .stable_neo_hookean import StableNeoHookean
+from .elastic_density import ElasticDensity, StableNeoHookean
 from .strain_energy import KernelEnergy
 from .strains import shape_gradients
 

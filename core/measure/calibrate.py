@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..base.computation import map_steps
 from ..base.errors import DampSimError, PinError, SceneError, StepError
-from ..base.progress import map_steps
 from ..scene.parameters import PARAMETERS, Settings
 from ..simulation.simulation import Simulation
 from ..system.inputs import without_contact

@@ -12,8 +12,8 @@ from ..contact.collision_surface import CollisionSurface
 from ..contact.contact_history import EDGE, POINT, ContactHistory, SupportModes
 from ..contact.contact_model import ContactModel
 from ..frames.frame import Frame
-from ..geometry.collision.closest_points import closest_points_of_lines
 from ..geometry.collision.proximity import nearest_triangles
+from ..geometry.mesh.primitives import closest_points_of_lines
 from ..geometry.mesh.rigid_motion import fit_rigid_motion
 from ..geometry.mesh.triangles import Triangles, unit_vectors
 from ..materials import Membrane

@@ -11,7 +11,7 @@ from ..base.arrays import Array
 from ..base.wording import format_number
 from ..frames.frame import Frame
 from ..scene.parameters import Settings
-from ..settle.substeps import SettleLaw
+from ..settle.controls import SettleLaw
 from ..simulation.sampling import collider_digest_name
 from ..simulation.simulation import Simulation
 from .contact_results import VISIBLE_PENETRATION, partners_in_contact

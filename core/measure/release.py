@@ -9,12 +9,11 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array
+from ..base.computation import run_steps
 from ..base.errors import StepError
-from ..base.progress import run_steps
 from ..materials import DeadLoad
-from ..settle.controls import Controls
+from ..settle.controls import Controls, Substeps, choose_substeps
 from ..settle.geometric_stiffness import slack_eigenvalue_limit
-from ..settle.substeps import Substeps, choose_substeps
 from ..settle.waveform import REST_FRACTION, settle_law
 from ..simulation.method_selection import has_net
 from ..solvers import modes

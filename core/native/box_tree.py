@@ -11,8 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.arrays import Array, Index, Mask
-from .arguments import doubles, integers, pointers, require_indices, require_row_count, require_shape
-from .library import SORT_ROOM, KernelLibrary
+from .library import (
+    SORT_ROOM,
+    KernelLibrary,
+    doubles,
+    integers,
+    pointers,
+    require_indices,
+    require_row_count,
+    require_shape,
+)
 
 # Largest number of boxes in a leaf, of results per query for which memory is reserved first, and of results with which
 # a search for all near triangles ends.

@@ -10,8 +10,16 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index
-from .arguments import doubles, integers, pointers, require_indices, require_row_count, require_rows, require_shape
-from .library import KernelLibrary
+from .library import (
+    KernelLibrary,
+    doubles,
+    integers,
+    pointers,
+    require_indices,
+    require_row_count,
+    require_rows,
+    require_shape,
+)
 
 
 @dataclass(frozen=True)

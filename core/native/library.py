@@ -1,4 +1,7 @@
-"""Loading of the compiled kernel. Without a valid library, numpy is used instead."""
+"""Loading of the compiled kernel, and checks of its arguments, as it reads and writes memory without checks of its own.
+
+Without a valid library, numpy is used instead.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..base.arrays import Array, SinglePrecisionArray
-from .paths import installed_library
+from .interface import C_TYPES, PIECE_POINTERS, SIGNATURES, PiecesStructure, installed_library
 
 # Entries of a tree's workspace in addition to two per box.
 SORT_ROOM = 1024
@@ -19,30 +23,12 @@ LANES = 8
 _TOLERANCE = 1e-12
 # The same for results in single precision.
 _SINGLE_TOLERANCE = 1e-5
-# Pointers of the structure in pieces.c, in order.
-PIECE_POINTERS = (
-    "rows", "starts", "columns", "first", "offsets", "base", "nodes", "slots", "inertia", "predicted", "load", "start",
-    "spring_starts", "edges", "spring_places", "lengths", "spring_weights", "rod_starts", "rods", "rod_places",
-    "rod_weights", "rest", "smoothing", "contact_starts", "weight_starts", "weight_nodes", "weights", "contact_base",
-    "normal", "distance", "target", "stiffness", "anchor", "friction", "limit", "lagged", "force", "gap", "slip",
-    "offset", "states", "v", "before", "positions", "pulls", "gradient", "direction", "blocks", "factors", "values",
-    "updates", "evaluations",
-)  # fmt: skip
 # Noise of fields.forces at the first point of the self-test.
 _KNOWN_NOISE = (-0.060224056243896484, 0.1584606170654297, -0.10008430480957031)
 
 
-class PiecesStructure(ctypes.Structure):
-    """The structure of pieces.c, with addresses of arrays that the caller must keep alive."""
-
-    _fields_ = [
-        ("max_friction_updates", ctypes.c_int64), ("h", ctypes.c_double), ("noise", ctypes.c_double),
-        *((name, ctypes.c_void_p) for name in PIECE_POINTERS),
-    ]  # fmt: skip
-
-
 class KernelLibrary:
-    """The functions of the compiled sources, as attributes with the names in _SIGNATURES.
+    """The functions of the compiled sources, as attributes with the names in SIGNATURES.
 
     Calls keep the global interpreter lock: they take a few microseconds, as would releasing it.
     """
@@ -52,49 +38,14 @@ class KernelLibrary:
         loaded = ctypes.PyDLL(str(path))
         loaded.dampsim_runs.restype = ctypes.c_int32
         self.runs = bool(loaded.dampsim_runs())
-        for name, (result, parameters) in _SIGNATURES.items():
+        for name, (result, parameters) in SIGNATURES.items():
             function = getattr(loaded, f"dampsim_{name}")
-            function.restype, function.argtypes = _TYPES[result], [_TYPES[one] for one in parameters]
+            function.restype, function.argtypes = C_TYPES[result], [C_TYPES[one] for one in parameters]
             setattr(self, name, function)
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
-
-
-# Types by their letters in the module struct.
-_TYPES = {"q": ctypes.c_int64, "Q": ctypes.c_uint64, "d": ctypes.c_double, "P": ctypes.c_void_p, "": None}
-# Types of the result and of the parameters of each function.
-_SIGNATURES = {
-    "neo_hookean": ("d", "qPPPPPP"),
-    "solve": ("", "qqPPPPPPPP"),
-    "blocks": ("", "qPPPPP"),
-    "membrane": ("d", "qPPPPP"),
-    "membrane_blocks": ("", "qPPPdPPP"),
-    "shell": ("d", "qPPPPPdPPPPP"),
-    "shell_blocks": ("", "qPPPddPPPPP"),
-    "block_factorise": ("d", "qPPPPPPPPP"),
-    "block_solve": ("", "qPPPPdPPP"),
-    "block_cg": ("q", "qPPPPPdqqPPPPdqPPPP"),
-    "tree_build": ("", "qqPPPP"),
-    "tree_overlaps": ("q", "qqPPPqPPPPPqPP"),
-    "near_triangles": ("q", "qqPPPPPqPPPPqPP"),
-    "nearest_triangles": ("", "qqPPPPPPqPPPdPPPPP"),
-    "swept_boxes": ("", "qPPPPP"),
-    "crossings": ("", "qqPPPPPPPdqPPPPPP"),
-    "near_edges": ("q", "qqPPPPPqPPddqPP"),
-    "meeting_edges": ("q", "qqPPPPPPddqPP"),
-    "contacts": ("d", "qPPPPPPPPPPPPPPPPP"),
-    "contact_blocks": ("q", "qPPPPPPPPdPPPP"),
-    "springs": ("d", "qPPPPP"),
-    "spring_blocks": ("", "qPPPqdPPP"),
-    "rods": ("d", "qPPPPPP"),
-    "rod_blocks": ("", "qPPPPqdPPP"),
-    "envelope_factorise": ("q", "qPPPPPPPP"),
-    "envelope_solve": ("", "qPPPP"),
-    "piece_steps": ("", "qPPP"),
-    "noise": ("", "qqQdPP"),
-}
 
 
 @cache
@@ -367,3 +318,49 @@ def _check_contacts(loaded: KernelLibrary) -> bool:
 
 def _is_close(computed: Array | SinglePrecisionArray | float, expected: Array | float) -> bool:
     return bool(np.allclose(computed, expected, rtol=_TOLERANCE, atol=_TOLERANCE))
+
+
+# Largest number of rows that the kernel's 32-bit indices can address.
+_MAX_ROW_COUNT = 2**31 - 1
+
+
+def require_row_count(count: int, name: str) -> None:
+    """Raise ValueError if a number of rows is negative or above the range of the kernel's indices."""
+    if not 0 <= count <= _MAX_ROW_COUNT:
+        raise ValueError(f"{count} {name} are out of range; expected 0 to {_MAX_ROW_COUNT}")
+
+
+def require_shape(array: NDArray[Any], shape: tuple[int, ...], name: str) -> None:
+    """Raise ValueError if an array has another shape, or entries that are not real numbers."""
+    if array.shape != shape or array.dtype.kind not in "fiu":
+        raise ValueError(f"{name} have shape {array.shape} and type {array.dtype}; expected numbers of shape {shape}")
+
+
+def require_indices(indices: NDArray[Any], shape: tuple[int, ...], count: int, name: str) -> None:
+    """Raise ValueError if indices have another shape or type, or if one is not in 0 to count - 1."""
+    if indices.shape != shape or (indices.size and not np.issubdtype(indices.dtype, np.integer)):
+        raise ValueError(f"{name} have shape {indices.shape} and type {indices.dtype}; expected integers {shape}")
+    if indices.size and not 0 <= indices.min() <= indices.max() < count:
+        raise ValueError(f"{name} refer to a row beyond the {count} given")
+
+
+def require_rows(starts: NDArray[np.integer[Any]], count: int, name: str, least: int = 0) -> None:
+    """Raise ValueError unless starts (n + 1,) divide a number of things into rows of at least `least` things each."""
+    if not len(starts) or starts[0] != 0 or starts[-1] != count or (np.diff(starts) < least).any():
+        raise ValueError(f"the rows do not divide {count} {name}")
+
+
+def doubles(array: NDArray[Any]) -> Array:
+    """Return an array as contiguous numbers in double precision."""
+    return np.ascontiguousarray(array, dtype=float)
+
+
+def integers(array: NDArray[Any]) -> NDArray[np.int32]:
+    """Return an array as contiguous 32-bit integers."""
+    return np.ascontiguousarray(array, dtype=np.int32)
+
+
+def pointers(*arrays: NDArray[np.generic]) -> list[int]:
+    """Return the addresses of the data of arrays, which must live on while the kernel uses them."""
+    # Several times as fast as ctypes.data.
+    return [one.__array_interface__["data"][0] for one in arrays]

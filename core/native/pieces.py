@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index
-from .arguments import doubles, integers, pointers, require_indices, require_row_count, require_shape
 from .contacts import require_contacts
-from .library import PIECE_POINTERS, KernelLibrary, PiecesStructure
+from .elements import Places
+from .interface import PIECE_POINTERS, PiecesStructure
+from .library import KernelLibrary, doubles, integers, pointers, require_indices, require_row_count, require_shape
 from .ropes import EnvelopeFactors
-from .sheets import Places
 
 
 class PieceTask(IntEnum):

@@ -7,9 +7,17 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import Array, Index, Mask
-from .arguments import doubles, integers, pointers, require_indices, require_row_count, require_rows, require_shape
-from .library import KernelLibrary
-from .sheets import CompiledElements, Places
+from .elements import CompiledElements, Places
+from .library import (
+    KernelLibrary,
+    doubles,
+    integers,
+    pointers,
+    require_indices,
+    require_row_count,
+    require_rows,
+    require_shape,
+)
 
 
 class _RopeElements(CompiledElements):

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix, diags
 from scipy.spatial import cKDTree
 
 from ..base.arrays import Array, Index
-from ..base.memo import Memo
+from ..base.computation import Memo
 from ..contact.contact_preconditioner import COLUMN_BATCH, InverseColumns
 from ..solvers.factorisation import Solve
 from ..solvers.preconditioner import accurate_solve, build_preconditioner

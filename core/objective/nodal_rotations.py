@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..base.arrays import Array, Mask
-from ..materials.polar_decomposition import nearest_rotations
+from ..base.arrays import Array, Mask, nearest_rotations
 from ..materials.strains import shape_gradients
 from ..materials.tetrahedra import tet_volumes
 from ..system.system import System

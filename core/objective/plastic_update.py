@@ -10,9 +10,8 @@ import numpy as np
 from ..base.arrays import Array
 from ..materials.plastic_flow import YieldSurface
 from ..system.discretization import BodyDiscretization
-from ..system.history import BlockHistory, History
 from ..system.material_terms import PlasticTerm
-from ..system.state import State
+from ..system.state import BlockHistory, History, State
 from ..system.system import System
 
 # Flow changes up to this value in every component are ignored.

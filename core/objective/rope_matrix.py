@@ -13,12 +13,12 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index
-from ..contact.compiled_contacts import CompiledContactPotential
+from ..contact.penalty_and_friction import CompiledContactPotential
 from ..materials import Energy, RodBending
-from ..materials.springs import SpringEnergy
+from ..materials.loads_and_springs import SpringEnergy
+from ..native.elements import Places
 from ..native.library import KernelLibrary
 from ..native.ropes import EnvelopeFactors
-from ..native.sheets import Places
 from ..solvers.factorisation import LowRank, LowRankUpdate, Solve, factorise, factorise_positive
 from .sheet_matrix import KEPT_PATTERNS, BlockPattern, Pairs, element_pairs, has_constant_hessian, matrix_pairs
 from .step_potential import StepPotential

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index
-from ..contact.compiled_contacts import CompiledContactPotential
-from ..contact.penalty_and_friction import ContactPotential
+from ..contact.penalty_and_friction import CompiledContactPotential, ContactPotential
 from ..materials import RodBending
-from ..materials.springs import SpringEnergy
+from ..materials.loads_and_springs import SpringEnergy
 from ..native.library import KernelLibrary
 from ..native.pieces import CompiledPieces, PieceContacts, PieceElements, PieceRows
 from .contact_problem import MAX_FRICTION_UPDATES

@@ -13,11 +13,10 @@ from scipy.sparse import bsr_matrix, csr_matrix
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from ..base.arrays import Array, Index
-from ..contact.compiled_contacts import CompiledContactPotential
-from ..contact.penalty_and_friction import ContactPotential, ContactSet
+from ..contact.penalty_and_friction import CompiledContactPotential, ContactPotential, ContactSet
 from ..materials import Corotational, Energy, ShellBending
+from ..native.elements import BlockFactors, Places
 from ..native.library import KernelLibrary
-from ..native.sheets import BlockFactors, Places
 from ..solvers.factorisation import LowRank, LowRankUpdate, factorise
 from .step_potential import StepPotential
 

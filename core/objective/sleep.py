@@ -10,9 +10,8 @@ from ..base.arrays import Array
 from ..settle.controls import Controls
 from ..settle.step_report import StepReport
 from ..solvers.objective import Outcome
-from ..system.history import SleepCounter
 from ..system.inputs import Inputs
-from ..system.state import State
+from ..system.state import SleepCounter, State
 from ..system.system import System
 
 # Number of consecutive still steps before sleep. A single step may move little at the turning point of a swing.

@@ -27,10 +27,9 @@ from ..geometry.mesh.rigid_motion import fit_rigid_motion
 from ..settle.controls import Controls
 from ..settle.first_mode import FirstModeLaw
 from ..settle.waveform import SECOND_ROOT_RATIO, WaveformLaw
-from ..system.history import DeformationHistory
 from ..system.inputs import Inputs
 from ..system.region import Region
-from ..system.state import State
+from ..system.state import DeformationHistory, State
 from ..system.system import System
 from ..system.term import StiffnessScaling
 from .factorised_system import FactorisedSystem

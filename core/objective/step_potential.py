@@ -16,10 +16,9 @@ from ..base.arrays import Array, Index
 from ..contact.penalty_and_friction import ContactPotential
 from ..materials import Energy, Membrane, ShellBending, TetElasticity
 from ..settle.law import Coefficients
-from ..system.history import DeformationHistory
 from ..system.inputs import Inputs
 from ..system.links import Links
-from ..system.state import State
+from ..system.state import DeformationHistory, State
 from ..system.system import System
 from ..system.term import StiffnessScaling
 from .factorised_system import FactorisedSystem

@@ -20,10 +20,9 @@ from ..solvers.displacement_criterion import max_norm
 from ..solvers.factorisation import LowRank
 from ..solvers.objective import AcceptedPoint
 from ..solvers.preconditioner import build_preconditioner
-from ..system.history import DeformationHistory
 from ..system.inputs import Inputs
 from ..system.material_terms import has_active_fibres
-from ..system.state import State
+from ..system.state import DeformationHistory, State
 from ..system.term import ForceTerm
 from .contact_problem import ActiveContacts, StepPreconditioner
 from .factorised_system import FactorisedSystem

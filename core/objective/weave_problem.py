@@ -18,9 +18,8 @@ from ..materials import Energy
 from ..settle.controls import Controls, YarnDials
 from ..solvers.factorisation import LowRank
 from ..solvers.objective import AcceptedPoint
-from ..system.history import YarnHistory
 from ..system.inputs import Inputs
-from ..system.state import State
+from ..system.state import State, YarnHistory
 from ..system.system import System
 from ..system.term import StiffnessScaling
 from ..system.weave_term import FrozenSliding, WeaveTerm

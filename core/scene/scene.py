@@ -11,9 +11,8 @@ from ..base.arrays import Array, Index
 from ..base.errors import SceneError
 from ..base.wording import format_count
 from ..geometry.mesh.surface import Surface, check_vertices
-from .body import Body, check_body, check_weight_range
+from .body import Body, BodySample, ColliderSample, Sampler, SceneSample, check_body, check_weight_range
 from .parameters import Settings
-from .sample import BodySample, ColliderSample, Sampler, SceneSample
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,7 @@ from ..geometry.mesh.rigid_motion import rigid_body_modes
 from ..solvers.factorisation import factorise
 from ..system.region import Region
 from ..system.system import System
-from .blended_law import BlendedLaw
-from .law import DeformationLaw
+from .law import BlendedLaw, DeformationLaw
 from .waveform import REST_FRACTION, SECOND_ROOT_RATIO, WaveformLaw
 
 # Regularisation, as a fraction of the mean diagonal stiffness. It acts as weak springs to the current position, so

@@ -11,12 +11,11 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from ..base.arrays import Array, Index
+from ..base.computation import StageProgress
 from ..base.errors import ResolutionError, SceneError
-from ..base.progress import StageProgress
-from ..bodies.kind import BASE_YOUNG
-from ..bodies.model import Model
+from ..bodies import kind_by_name
+from ..bodies.kind import BASE_YOUNG, Model
 from ..bodies.pieces import build_model
-from ..bodies.registry import kind_by_name
 from ..bodies.surface_binding import SurfaceBinding
 from ..scene.body import Body
 from ..scene.fingerprint import body_fingerprint

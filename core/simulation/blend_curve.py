@@ -18,8 +18,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.spatial.transform import Rotation
 
-from ..base.arrays import Array, Index
-from ..materials.polar_decomposition import best_fit_rotations
+from ..base.arrays import Array, Index, best_fit_rotations
 from ..solvers.factorisation import factorise
 
 # A blend pops at a frame whose acceleration exceeds this multiple of those at the adjacent frames, both of the blend

@@ -16,8 +16,8 @@ from ..fields.air import AIR_FIELDS
 from ..fields.field import ExternalForces, ForceField
 from ..fields.forces import field_accelerations
 from ..geometry.mesh.rigid_motion import rigid_mode_basis
+from ..scene.body import SceneSample
 from ..scene.parameters import Settings
-from ..scene.sample import SceneSample
 from ..system.discretization import BodyDiscretization
 from ..system.inputs import Inputs
 from ..system.state import State

@@ -11,16 +11,14 @@ from scipy.sparse import coo_matrix, csr_matrix, identity, vstack
 from scipy.spatial import cKDTree
 
 from ..base.arrays import Array, Index
-from ..bodies.kind import BASE_YOUNG
-from ..bodies.model import Model, Strands
+from ..bodies.kind import BASE_YOUNG, Model, Strands
 from ..contact.collision_state import ColliderMotion, ContactInputs, KinematicMotion
 from ..contact.collision_surface import CONTACT_DISTANCE_RATIO, CollisionSurface
 from ..contact.contact_model import ContactModel
 from ..geometry.mesh.surface import orient_outward, weld_vertices
 from ..geometry.mesh.triangles import Topology
-from ..scene.body import Body
+from ..scene.body import Body, BodySample, ColliderSample
 from ..scene.parameters import ExitDirection, FrontDirection
-from ..scene.sample import BodySample, ColliderSample
 from ..scene.scene import Scene
 from ..system.system import System
 

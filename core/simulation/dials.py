@@ -14,20 +14,18 @@ from functools import lru_cache
 import numpy as np
 
 from ..base.arrays import Array
-from ..base.memo import Memo
+from ..base.computation import Memo
+from ..bodies import kind_by_name
 from ..bodies.pins import MIN_SETTLE_SCALE
-from ..bodies.registry import kind_by_name
-from ..literature.damping.frame_rate import retained_fraction
+from ..literature.damping.damping import retained_fraction
 from ..objective.reference_motion import RegionSlice, region_slices
 from ..scene.parameters import BounceBy, DampingBy, ReferenceChoice, Settings
 from ..scene.part import parts_at
 from ..scene.scene import Scene
-from ..settle.blended_law import BlendedLaw
-from ..settle.controls import Controls
+from ..settle.controls import MAX_SUBSTEPS, Controls, SettleLaw, SettleLawFactory, Substeps, choose_substeps
 from ..settle.first_mode import FirstModeLaw, first_mode_law
 from ..settle.geometric_stiffness import can_snap_taut
-from ..settle.law import BackwardEulerLaw, DeformationLaw, PiecewiseLaw, TauKappaLaw
-from ..settle.substeps import MAX_SUBSTEPS, SettleLaw, SettleLawFactory, Substeps, choose_substeps
+from ..settle.law import BackwardEulerLaw, BlendedLaw, DeformationLaw, PiecewiseLaw, TauKappaLaw
 from ..settle.waveform import REST_FRACTION, WaveformLaw, settle_law, visible_swings
 from ..steppers.sheet import has_sheet
 from ..system.region import Region

@@ -14,16 +14,16 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import spsolve
 
 from ..base.arrays import Array
-from ..base.progress import StageProgress
-from ..bodies.model import Model
+from ..base.computation import StageProgress
+from ..bodies.kind import Model
 from ..bodies.surface_binding import SurfaceBinding
 from ..materials import TetElasticity
 from ..materials.assembly import assemble_matrix
 from ..materials.tetrahedra import tet_volumes
 from ..settle.step_report import Guard, Verdict
 from ..system.discretization import BodyDiscretization
-from ..system.history import BlockHistory
 from ..system.inputs import BlockInputs
+from ..system.state import BlockHistory
 from ..system.term import PinSprings, Potential, StiffnessScaling
 
 # Largest residual force, relative to the largest nodal weight.

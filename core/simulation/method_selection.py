@@ -12,11 +12,9 @@ from ..base.arrays import Array
 from ..base.errors import SceneError
 from ..base.wording import format_count
 from ..bodies.kind import BASE_YOUNG
-from ..literature.damping.damping import BlockwiseDamping, DampedBody, Damping
-from ..literature.damping.registry import DAMPINGS
-from ..literature.damping.stages import damping_stages
-from ..literature.damping.strain_rate import StrainRateDamping
-from ..literature.damping.traditional import MIN_POISSON
+from ..literature.damping import DAMPINGS
+from ..literature.damping.damping import BlockwiseDamping, DampedBody, Damping, damping_stages
+from ..literature.damping.viscous_dampings import MIN_POISSON, StrainRateDamping
 from ..literature.integrators import INTEGRATORS, Integrator, IntegratorStepper
 from ..materials import ElasticMaterial
 from ..scene.parameters import Settings

@@ -13,12 +13,10 @@ import numpy as np
 from ..base.arrays import Array, Mask
 from ..contact.contact_history import CORNER_KINDS, POINT, ContactHistory
 from ..geometry.mesh.surface import weld_vertices
-from ..scene.body import Body
+from ..scene.body import Body, SceneSample
 from ..scene.muscles import MUSCLE_OVERRIDES, Controller, MuscleOverride, Sensor, SensorInputs, SensorType
-from ..scene.sample import SceneSample
 from ..scene.scene import Scene
-from ..system.history import MuscleHistory
-from ..system.state import State
+from ..system.state import MuscleHistory, State
 from .assembly import Assembly, Island
 
 

@@ -16,16 +16,15 @@ from dataclasses import replace
 import numpy as np
 
 from ..base.arrays import Array, Index, Mask
-from ..base.memo import Memo
+from ..base.computation import Memo
 from ..bodies.pieces import with_pins
 from ..objective.reference_motion import StepContext, reference_velocity, region_slices
+from ..scene.body import SceneSample
 from ..scene.parameters import Settings
-from ..scene.sample import SceneSample
 from ..scene.scene import Scene
 from ..system.discretization import BodyDiscretization
-from ..system.history import BlockHistory, Catch, History
 from ..system.inputs import Inputs
-from ..system.state import State
+from ..system.state import BlockHistory, Catch, History, State
 from ..system.system import System
 from .assembly import Assembly, Island, rebuild_islands
 from .dials import DialInterpreter

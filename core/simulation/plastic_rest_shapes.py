@@ -10,17 +10,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..base.arrays import Array
-from ..base.memo import Memo
+from ..base.computation import Memo
 from ..materials.plastic_flow import YieldSurface
 from ..objective.plastic_update import PlasticUpdate
 from ..scene.parameters import Settings
 from ..scene.scene import Scene
 from ..steppers.static import solve_static_equilibrium
 from ..system.discretization import BodyDiscretization
-from ..system.history import History
 from ..system.inputs import without_contact
 from ..system.material_terms import PlasticTerm
-from ..system.state import State
+from ..system.state import History, State
 from ..system.system import System, assemble_system
 from .assembly import Assembly, Island
 from .dials import DialInterpreter

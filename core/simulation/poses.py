@@ -7,15 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.arrays import Array
-from ..bodies.model import Model
+from ..bodies.kind import Model
 from ..bodies.surface_binding import AnimatedReference
 from ..objective.plastic_update import initial_plastic_state
+from ..scene.body import SceneSample
 from ..scene.parameters import ReferenceChoice
-from ..scene.sample import SceneSample
 from ..scene.scene import Scene
-from ..system.history import History
 from ..system.inputs import BlockInputs, Inputs, ReferenceMotion
-from ..system.state import State
+from ..system.state import History, State
 from .assembly import Assembly, Island
 from .body_forces import BodyLoad
 from .contact_setup import ContactSample, contact_inputs

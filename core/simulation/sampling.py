@@ -8,9 +8,9 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 from ..base.arrays import Array
+from ..scene.body import BodySample, SceneSample
 from ..scene.fingerprint import array_digest
 from ..scene.parameters import Settings
-from ..scene.sample import BodySample, SceneSample
 from ..scene.scene import Scene
 
 SubstepCounter = Callable[[tuple[Settings, ...]], int]

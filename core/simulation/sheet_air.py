@@ -22,7 +22,7 @@ from ..fields.air import (
 )
 from ..materials import Membrane
 from ..objective.reference_motion import StepContext, reference_velocity, region_slices
-from ..scene.sample import BodySample, SceneSample
+from ..scene.body import BodySample, SceneSample
 from ..scene.scene import Scene
 from ..system.discretization import BodyDiscretization
 from ..system.inputs import BlockInputs, Inputs

@@ -9,28 +9,24 @@ from dataclasses import replace
 import numpy as np
 
 from ..base.arrays import Array
+from ..base.computation import Memo, ProgressCallback, StageProgress, no_progress, run_steps
 from ..base.errors import StepError
-from ..base.memo import Memo
-from ..base.progress import ProgressCallback, StageProgress, no_progress, run_steps
-from ..bodies.kind import BASE_YOUNG
-from ..bodies.model import Model
+from ..bodies.kind import BASE_YOUNG, Model
 from ..frames.frame import Frame
 from ..literature.integrators import IntegratorStepper
 from ..objective.plastic_update import apply_plastic_flow, commit_plastic_rest_shape
+from ..scene.body import SceneSample
 from ..scene.parameters import Settings
-from ..scene.sample import SceneSample
 from ..scene.scene import Scene, check_scene
-from ..settle.controls import Controls
+from ..settle.controls import Controls, Substeps
 from ..settle.law import Coefficients
-from ..settle.substeps import Substeps
 from ..settle.waveform import SECOND_ROOT_RATIO, WaveformLaw
 from ..settle.work_meter import WorkMeter
 from ..solvers.objective import Outcome
 from ..steppers.implicit import Stepper
-from ..system.history import ContractionLag
 from ..system.inputs import Inputs
 from ..system.material_terms import FibreTerm
-from ..system.state import State
+from ..system.state import ContractionLag, State
 from ..system.system import System
 from ..system.weave_term import has_weave
 from . import start

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.arrays import Array
 from ..base.errors import SceneError
-from ..bodies.registry import kind_by_name
+from ..bodies import kind_by_name
 from ..contact.collision_surface import CONTACT_DISTANCE_RATIO
 from ..frames.frame import Frame
 from ..geometry.collision.move_out import Obstacle, move_out
@@ -18,9 +18,8 @@ from ..geometry.mesh.rigid_motion import fit_rigid_motion
 from ..geometry.mesh.surface import weld_vertices
 from ..geometry.mesh.triangles import Topology, Triangles, is_closed, unit_vectors
 from ..objective.reference_motion import region_slices
-from ..scene.body import HARD_PIN_WEIGHT
+from ..scene.body import HARD_PIN_WEIGHT, SceneSample
 from ..scene.parameters import Settings
-from ..scene.sample import SceneSample
 from ..scene.scene import Scene
 from ..system.state import State
 from ..system.weave_term import has_weave

@@ -9,17 +9,15 @@ from functools import partial
 import numpy as np
 
 from ..base.arrays import Array, Index
-from ..base.memo import Memo
-from ..base.progress import StageProgress
+from ..base.computation import Memo, StageProgress
+from ..bodies import kind_by_name
 from ..bodies.kind import BASE_YOUNG
-from ..bodies.registry import kind_by_name
 from ..contact.collision_detection import CollisionDetection
 from ..contact.collision_state import CollisionState
 from ..contact.penalty_and_friction import TOLERATED_DEPTH, ContactPotential
-from ..scene.body import HARD_PIN_WEIGHT, Body, unpinned_size
+from ..scene.body import HARD_PIN_WEIGHT, Body, SceneSample, unpinned_size
 from ..scene.parameters import Settings, StiffnessBy
 from ..scene.part import part_shares, parts_at
-from ..scene.sample import SceneSample
 from ..scene.scene import Scene
 from ..settle.geometric_stiffness import estimated_regions, with_geometric_stiffness, with_minimum_eigenvalues
 from ..steppers.implicit import Stepper

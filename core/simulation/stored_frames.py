@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..base.arrays import Array
-from ..frames.frame import Frame
-from ..frames.history_arrays import history_arrays
+from ..frames.frame import Frame, history_arrays
 from ..objective.plastic_update import plastic_terms
-from ..scene.sample import SceneSample
+from ..scene.body import SceneSample
 from ..system.discretization import BodyDiscretization
-from ..system.history import SystemContacts
+from ..system.state import SystemContacts
 from .simulation import Simulation
 
 # Parts of a history that may be missing after a frame that has them, because the next step recomputes them or because

@@ -16,8 +16,8 @@ from scipy.linalg.lapack import dpotrf, dtrtri, spotrf, strtri
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index, SinglePrecisionArray
-from ..native.fronts import CompiledFronts
 from ..native.library import load_library
+from ..native.matrices import CompiledFronts
 from .factorisation import solve_single_precision
 from .nested_dissection import dissect
 

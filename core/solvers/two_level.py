@@ -15,8 +15,8 @@ import numpy as np
 from scipy.sparse import bsr_matrix, csr_matrix, identity, kron
 
 from ..base.arrays import Array, Index, SinglePrecisionArray
-from ..native.blocks import CompiledBlocks
 from ..native.library import load_library
+from ..native.matrices import CompiledBlocks
 from .factorisation import solve_single_precision
 from .multifrontal import MultifrontalSolve, SymbolicFactorisation
 

@@ -12,10 +12,9 @@ import numpy as np
 from ..base.arrays import Array, take_rows
 from ..geometry.mesh.rigid_motion import fit_rigid_motion, rigid_mode_basis
 from ..solvers.displacement_criterion import max_norm
-from ..system.history import History
 from ..system.inputs import Inputs
 from ..system.region import Region
-from ..system.state import State
+from ..system.state import History, State
 from ..system.system import System
 
 # Bisections to find the largest fraction of a deformation within the limits.

@@ -13,11 +13,10 @@ from scipy.sparse import block_diag, csr_matrix, diags
 
 from ..base.arrays import Array, Index, take_rows
 from ..contact.collision_detection import CollisionDetection
-from ..contact.compiled_contacts import contact_potential
-from ..contact.penalty_and_friction import ContactPotential, ContactSet
+from ..contact.penalty_and_friction import ContactPotential, ContactSet, contact_potential
 from ..contact_response.contact_solve import ContactSolve
 from ..materials import Energy, Membrane, ShellBending
-from ..materials.surface_strains import area_weighted_normals
+from ..materials.strains import area_weighted_normals
 from ..native.library import KernelLibrary, load_library
 from ..objective.contact_problem import StepPreconditioner
 from ..objective.factorised_system import round_inertia

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..base.arrays import Array
-from ..base.progress import DecayProgress, StageProgress
+from ..base.computation import DecayProgress, StageProgress
 from ..objective.sleep import has_contact_force
 from ..settle.controls import Controls, YarnDials
 from ..settle.first_mode import FirstModeLaw

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..base.arrays import Array
-from ..geometry.mesh.box import bounding_box, outcodes
+from ..geometry.mesh.primitives import bounding_box, outcodes
 from ..solvers.displacement_criterion import max_norm
-from ..system.history import History
 from ..system.inputs import Inputs
-from ..system.state import State
+from ..system.state import History, State
 from ..system.system import System
 
 # Motion of animated points in a step, in sizes of the smallest body: above the first, colliders may crush bodies; above

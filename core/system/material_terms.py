@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..base.arrays import Array, Mask
-from ..base.memo import Memo
+from ..base.computation import Memo
 from ..materials import ElasticDensity, Energy, TetElasticity
 from ..materials.fibres import FibreEnergy, contraction_coefficients
 from ..materials.plastic_flow import PlasticFlow, TensorFlow
 from .discretization import BodyDiscretization
-from .history import BlockHistory
 from .inputs import BlockInputs, Inputs
+from .state import BlockHistory
 from .term import Potential
 
 

@@ -9,12 +9,12 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index, Mask
-from ..base.memo import Memo
+from ..base.computation import Memo
 from ..materials import Energy, SoftPins
 from ..materials.assembly import assemble_matrix
-from ..materials.springs import SpringEnergy, spring_energy
-from .history import BlockHistory
+from ..materials.loads_and_springs import SpringEnergy, spring_energy
 from .inputs import BlockInputs
+from .state import BlockHistory
 from .term import ForceTerm, Potential, StiffnessScaling
 
 

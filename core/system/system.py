@@ -16,11 +16,10 @@ from ..geometry.mesh.rigid_motion import rigid_mode_basis
 from ..materials import Energy, TetElasticity
 from ..solvers.modes import smallest_eigenvalue
 from .discretization import BodyDiscretization
-from .history import DeformationHistory, History, SystemContacts
 from .inputs import Inputs
 from .links import Links
 from .region import Region, find_regions, longest_way, node_adjacency
-from .state import State
+from .state import DeformationHistory, History, State, SystemContacts
 from .term import ForceTerm, Potential, StiffnessScaling, pin_springs
 
 # Weight of free nodes above which a touched point can give way.

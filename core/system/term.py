@@ -12,8 +12,8 @@ from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index
 from ..materials import Energy, Pressure, SoftPins
-from .history import BlockHistory
 from .inputs import BlockInputs
+from .state import BlockHistory
 
 
 class StiffnessScaling(Enum):

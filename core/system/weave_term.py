@@ -11,12 +11,12 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array
-from ..base.memo import Memo
+from ..base.computation import Memo
 from ..materials import Energy
 from ..yarns.energy import YarnElasticity
 from ..yarns.woven_cloth import WovenCloth
-from .history import BlockHistory
 from .inputs import BlockInputs
+from .state import BlockHistory
 from .system import System
 from .term import ForceTerm
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.arrays import Array
-from ..materials.rod_strains import cross_matrix
+from ..materials.rod_bending import cross_matrix
 
 # Bound that keeps divisors away from zero.
 _TINY = 1e-12

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ...core import Array, MeshError, SceneError
 from ...core.base.arrays import SinglePrecisionArray
 from ...core.base.wording import format_count
-from ...core.geometry.mesh.affine import transform_points
+from ...core.geometry.mesh.rigid_motion import transform_points
 from .animation import is_modifier_animated
 from .bone_bakes import Memberships, mute_bone_poses, mute_bone_weights, unmute_bone_poses, unmute_bone_weights
 from .dampsim_names import bake_keys, is_bake_basis, live_modifiers

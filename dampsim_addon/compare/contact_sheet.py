@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core import Array, SceneError
 from ...core.base.errors import disk_errors
-from ...core.geometry.mesh.affine import transform_points
+from ...core.geometry.mesh.rigid_motion import transform_points
 from ..blender.operator_calls import call_operator
 from ..blender.sampler import Sampler
 from ..jobs.export.staging import temporary_values

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...core.base.untrusted_files import printable_text
+from ...core.base.errors import printable_text
 from . import child, report_file
 from .child import exit_reason
 from .shots import CANCEL, LOG, Unit

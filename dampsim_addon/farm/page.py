@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import quote
 
 from ...core import DampSimError
-from ...core.base.errors import disk_errors
-from ...core.base.untrusted_files import is_printable, printable_text, read_json
+from ...core.base.errors import disk_errors, is_printable, printable_text
+from ...core.base.untrusted_files import read_json
 from ...core.base.wording import format_bytes, format_count, format_metres, format_number
 from . import report_file
 from .job_queue import problem_text

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ...core import PARAMETERS, DampSimError, ParameterError
-from ...core.base.errors import disk_errors
-from ...core.base.untrusted_files import MAX_SHOWN, is_printable, printable_text, read_toml
+from ...core.base.errors import MAX_SHOWN, disk_errors, is_printable, printable_text
+from ...core.base.untrusted_files import read_toml
 from ...core.base.wording import unknown_name
 from . import report_file
 

@@ -8,7 +8,7 @@ import bpy
 import numpy as np
 
 from ...core import SceneError
-from ...core.geometry.mesh.affine import transform_points
+from ...core.geometry.mesh.rigid_motion import transform_points
 from ..blender.curve_points import CurvePolyline, centre_line, fit_control_points, set_control_points
 from ..blender.dampsim_names import BASIS, bake_keys, frame_name, mark_bake_key
 from ..targets import Shot, keys

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import bpy
 
 from ...core import KINDS, Array, Frame, Scene, SceneSample
-from ...core.bodies.registry import coarsen_body, resolution_parameter
+from ...core.bodies import coarsen_body, resolution_parameter
 from ...core.measure.report import BodyContactSummary
 from ..blender.modifiers import modifier_settings, simulated_topology_modifiers
 from ..model.groups import Group

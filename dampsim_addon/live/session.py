@@ -9,7 +9,7 @@ import bpy
 import numpy as np
 
 from ...core import Array, DampSimError, Frame, SceneSample, SettleCurve, Simulation, simulation_curve
-from ...core.geometry.mesh.affine import transform_points
+from ...core.geometry.mesh.rigid_motion import transform_points
 from ...core.measure.contact_results import contact_summary
 from ...core.measure.report import BodyContactSummary, ShotReport
 from ...core.scene.fingerprint import model_fingerprint, scene_fingerprint

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core import StiffnessBy
 from ...core.bodies.fabrics import DEFAULT_FABRIC, FABRICS
-from ...core.geometry.mesh.affine import transform_points
+from ...core.geometry.mesh.rigid_motion import transform_points
 from ...core.geometry.mesh.surface import count_open_edges, is_shell, mean_thickness, weld_vertices
 from ..blender.sampler import gravity, mesh_positions, read_array
 

@@ -8,7 +8,7 @@ import bpy
 import numpy as np
 
 from ...core import Array, Link, LinkPoint, SceneError
-from ...core.geometry.mesh.affine import transform_points
+from ...core.geometry.mesh.rigid_motion import transform_points
 from .groups import group_of
 from .objects import is_simulated
 

@@ -20,7 +20,7 @@ from bpy.props import (
 from bpy.types import Collection, Object, PropertyGroup, WindowManager
 
 from ...core import KINDS, PARAMETERS, ParameterError, Settings, StiffnessBy, kind_by_name
-from ...core.geometry.mesh.affine import transform_points
+from ...core.geometry.mesh.rigid_motion import transform_points
 from ..targets import TARGETS, HasTarget
 from ..targets.influence import influence_at, set_influence
 from ..translations import CONTEXT

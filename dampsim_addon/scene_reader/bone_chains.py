@@ -10,7 +10,7 @@ import bpy
 import numpy as np
 
 from ...core import Array
-from ...core.geometry.mesh.affine import transform_points
+from ...core.geometry.mesh.rigid_motion import transform_points
 from ..blender.animation import channelbags, drivers_of
 from ..blender.dampsim_names import is_rig_modifier
 from ..blender.sampler import read_array

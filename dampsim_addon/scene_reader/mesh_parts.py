@@ -10,7 +10,7 @@ import numpy as np
 from ...core import Array, Body, DampSimError, Index, Pieces, Surface, find_pieces, kind_by_name
 from ...core.base.arrays import Mask
 from ...core.bodies.pieces import label_pieces
-from ...core.geometry.mesh.affine import transform_points
+from ...core.geometry.mesh.rigid_motion import transform_points
 from ...core.geometry.mesh.triangles import nearest_source
 from ..blender.animation import animated_paths
 from ..blender.modifiers import has_weight_modifier, simulated_topology_modifiers, trailing_solidify

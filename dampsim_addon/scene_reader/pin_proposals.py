@@ -12,7 +12,7 @@ from mathutils.bvhtree import BVHTree
 
 from ...core import Array
 from ...core.base.wording import format_count
-from ...core.geometry.mesh.affine import transform_points
+from ...core.geometry.mesh.rigid_motion import transform_points
 from ...core.geometry.mesh.triangles import nearest_source
 from ..blender.sampler import mesh_positions
 from ..blender.vertex_groups import read_weights

@@ -14,9 +14,10 @@ from mathutils.bvhtree import BVHTree
 from mathutils.interpolate import poly_3d_calc
 
 from ...core import PARAMETERS, Array, ParameterError
-from ...core.base.untrusted_files import is_printable, parse_json, printable_text, shown_text
+from ...core.base.errors import is_printable, printable_text, shown_text
+from ...core.base.untrusted_files import parse_json
 from ...core.base.wording import closest_name
-from ...core.geometry.mesh.affine import transform_points
+from ...core.geometry.mesh.rigid_motion import transform_points
 from ...core.scene.part import KEYABLE_PART_DIALS
 from ..blender.sampler import mesh_positions
 from ..blender.vertex_groups import read_weights, write_weights

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core import PARAMETERS, Simulation
 from ...core.scene.parameters import AffectedPart
-from ...core.settle.substeps import Substeps
+from ...core.settle.controls import Substeps
 from ...core.simulation.dials import effective_substeps
 from ..blender.animation import user_fcurves
 from ..blender.dampsim_names import is_output_modifier

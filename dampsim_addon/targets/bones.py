@@ -13,11 +13,11 @@ import numpy as np
 from mathutils import Matrix
 
 from ...core import Array, Index, SceneError
-from ...core.base.progress import ProgressCallback
+from ...core.base.computation import ProgressCallback
 from ...core.base.wording import format_count
 from ...core.frames.bone_fit import BoneFit, KeptEdges, SkinnedMotion, fit_bones, skin
 from ...core.frames.key_reduction import bone_centres, continuous_quaternions, keyframe_indices
-from ...core.geometry.mesh.affine import transform_points
+from ...core.geometry.mesh.rigid_motion import transform_points
 from ..blender.animation import animated_paths
 from ..blender.bone_bakes import (
     BoneRecord,

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core import Array, SceneError
 from ...core.base.arrays import Mask
-from ...core.geometry.mesh.affine import transform_points
+from ...core.geometry.mesh.rigid_motion import transform_points
 from ..blender.dampsim_names import BASIS, PROBE
 from ..blender.dependencies import is_local
 from ..blender.modifiers import deform_stack, has_deform_modifier, is_deforming, sampled_modifiers

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ...core.base.progress import map_steps, run_steps
+from ...core.base.computation import map_steps, run_steps
 
 __all__ = ["Step", "counted_steps", "map_steps", "paired_steps", "run_steps"]
 

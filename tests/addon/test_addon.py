@@ -33,7 +33,7 @@ def test_reregistration_leaves_nothing_behind(load: Load) -> None:
 @pytest.mark.skipif(not os.environ.get("DAMPSIM_INSTALLED"), reason="the zip is not installed")
 def test_installed_extension_loads_its_kernel(load: Load) -> None:
     """The installed extension loads the compiled kernel from its own wheel."""
-    path = load("core.native.paths").installed_library()
+    path = load("core.native.interface").installed_library()
     assert path is not None
     assert path.parent.name == "dampsim_kernel"
     assert load("core.native.library").load_library() is not None

@@ -22,7 +22,7 @@ def test_damping_models_bake_differently(load: Load, tmp_path: Path) -> None:
     obj = wobbler(tmp_path)
     job = load("dampsim_addon.jobs.bake")
     seen = {}
-    for method in load("core.literature.damping.registry").DAMPINGS:
+    for method in load("core.literature.damping").DAMPINGS:
         obj.dampsim.damping_by = method.name
         obj.dampsim.gamma, obj.dampsim.damping_ratio = 0.8, 0.5
         for _ in job.bake_object(scene, bpy.context.view_layer, obj, True):

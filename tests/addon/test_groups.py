@@ -515,7 +515,7 @@ def test_links_drawn_at_simulated_shapes(load: Load, live: ModuleType, tmp_path:
 def test_dampings_support_or_refuse_springs(load: Load, tmp_path: Path) -> None:
     new_scene(6)
     obj = _add_coarse(grid(5), tmp_path)
-    for method in load("core.literature.damping.registry").DAMPINGS:
+    for method in load("core.literature.damping").DAMPINGS:
         obj.dampsim.damping_by = method.name
         if method.name == "TRADITIONAL":
             with pytest.raises(RuntimeError, match=r"^Error: .+\.$"):

@@ -53,7 +53,7 @@ def test_panels_show_all_parameters(load: Load, tmp_path: Path) -> None:
     obj = wobbler(tmp_path)
     parameters = load("core.scene.parameters").PARAMETERS
     found = set()
-    for kind in load("core.bodies.registry").KINDS:
+    for kind in load("core.bodies").KINDS:
         obj.dampsim.kind = kind.name
         for name, parameter in parameters.items():
             for choice in parameter.choices:

@@ -259,7 +259,7 @@ def test_reference_motion_shown_where_effective(load: Load, tmp_path: Path) -> N
     for name in ("TAU_KAPPA", "TAU_GAMMA"):
         obj.dampsim.damping_by = name
         assert reference_labels() == both
-    for method in load("core.literature.damping.registry").DAMPINGS:
+    for method in load("core.literature.damping").DAMPINGS:
         obj.dampsim.damping_by = method.name
         for integrator in load("core.literature.integrators").INTEGRATORS:
             obj.dampsim.integrator = integrator.name

@@ -187,7 +187,7 @@ class EditSequence:
                 ("status.pieces", "YarnIndex"),
             )
         ]
-        affine, errors = self.load("core.geometry.mesh.affine"), self.load("core.base.errors")
+        affine, errors = self.load("core.geometry.mesh.rigid_motion"), self.load("core.base.errors")
         known = [(one._known_uids, dict(one._matches)) for one in sorts]
         for one in sorts:
             one.clear()

@@ -17,11 +17,11 @@ Load = Callable[[str], ModuleType]
 ROOT = Path(__file__).parents[2]
 # Registries with the page of docs/ that describes their entries.
 PAGES = {
-    "core.literature.damping.registry.DAMPINGS": "reference/parameters.md",
+    "core.literature.damping.DAMPINGS": "reference/parameters.md",
     "core.literature.integrators.INTEGRATORS": "reference/parameters.md",
     "core.materials.ELASTIC_MODELS": "reference/parameters.md",
     "core.materials.MEMBRANES": "reference/parameters.md",
-    "core.bodies.registry.KINDS": "explanation/solids-cloth-ropes.md",
+    "core.bodies.KINDS": "explanation/solids-cloth-ropes.md",
     "dampsim_addon.targets.TARGETS": "reference/bake-targets.md",
     "dampsim_addon.ui.viewport.overlay.OVERLAYS": "reference/panels.md",
     "dampsim_addon.ui.panels.PANELS": "reference/panels.md",

@@ -13,12 +13,11 @@ sys.path[:0] = [str(ROOT / "tests")]
 
 import conftest  # noqa: E402, F401
 from dampsim.core.literature.damping.damping import PotentialDamping  # noqa: E402
-from dampsim.core.literature.damping.dissipation import Dissipation  # noqa: E402
-from dampsim.core.literature.damping.rayleigh import StiffnessDamping  # noqa: E402
+from dampsim.core.literature.damping.viscous_dampings import Dissipation, StiffnessDamping  # noqa: E402
 from dampsim.core.literature.papers.flat_scenes import cloth  # noqa: E402
 from dampsim.core.materials import Fabric, StVKMembrane  # noqa: E402
 from dampsim.core.materials.strain_energy import isotropic_moduli  # noqa: E402
-from dampsim.core.materials.surface_strains import SurfaceGreenStrain  # noqa: E402
+from dampsim.core.materials.strains import SurfaceGreenStrain  # noqa: E402
 from dampsim.core.settle.controls import Controls  # noqa: E402
 from dampsim.core.settle.law import BackwardEulerLaw  # noqa: E402
 from dampsim.core.solvers.newton import minimise_newton  # noqa: E402

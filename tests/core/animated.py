@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dampsim.core.fields.field import ExternalForces
-from dampsim.core.scene.body import Body
+from dampsim.core.scene.body import Body, BodySample, ColliderSample, SceneSample
 from dampsim.core.scene.muscles import SensorInputs
 from dampsim.core.scene.parameters import ColliderSettings, Settings
-from dampsim.core.scene.sample import BodySample, ColliderSample, SceneSample
 from dampsim.core.scene.scene import Collider, Scene
 
 Motion = Callable[[float], np.ndarray]

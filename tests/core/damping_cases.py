@@ -6,8 +6,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.spatial.transform import Rotation
 
+from dampsim.core.literature.damping import DAMPINGS
 from dampsim.core.literature.damping.damping import DampedBody, Damping
-from dampsim.core.literature.damping.registry import DAMPINGS
 from dampsim.core.literature.papers.compare import bar
 from dampsim.core.materials import ELASTIC_MODELS, ElasticMaterial
 from dampsim.core.scene.parameters import Settings

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from animated import AnimatedScene
 from builders import static_body
-from dampsim.core.base.memo import Memo
+from dampsim.core.base.computation import Memo
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.mesh.rigid_motion import fit_rigid_motion, rigid_mode_basis
 from dampsim.core.geometry.mesh.surface import Surface

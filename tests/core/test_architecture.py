@@ -20,7 +20,7 @@ MIN_LINES, MAX_LINES = 80, 600
 MAX_SHARE = 0.12
 # Modules that list the entries of a registry. The modules of the entries can be small, as can the lists themselves.
 REGISTRIES = {
-    "core/bodies/registry.py", "core/literature/damping/registry.py", "core/literature/integrators/__init__.py",
+    "core/bodies/__init__.py", "core/literature/damping/__init__.py", "core/literature/integrators/__init__.py",
     "core/materials/__init__.py", "core/scene/parameters/settings.py", "dampsim_addon/__init__.py",
     "dampsim_addon/cli/__init__.py", "dampsim_addon/jobs/export/__init__.py", "dampsim_addon/targets/__init__.py",
     "dampsim_addon/ui/bake/issue_list.py", "dampsim_addon/ui/panels.py", "dampsim_addon/ui/viewport/overlay.py",

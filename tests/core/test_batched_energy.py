@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.geometry.mesh.box import box_tets
+from dampsim.core.geometry.mesh.primitives import box_tets
 from dampsim.core.materials import StableNeoHookean, TetElasticity
 from dampsim.core.materials.elastic_density import ElasticMaterial
 from dampsim.core.objective.step_potential import StepPotential

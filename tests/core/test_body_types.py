@@ -13,16 +13,15 @@ from woven_scenes import swatch
 from animated import AnimatedBody
 from builders import scene, static_body
 from dampsim.core.base.errors import ParameterError
+from dampsim.core.bodies import KINDS
 from dampsim.core.bodies.kind import BodyKind
-from dampsim.core.bodies.registry import KINDS
-from dampsim.core.literature.damping.registry import DAMPINGS
+from dampsim.core.literature.damping import DAMPINGS
 from dampsim.core.materials.assembly import element_edges
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import PARAMETERS, Settings
 from dampsim.core.scene.part import Part
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.system.history import BlockHistory, YarnHistory
-from dampsim.core.system.state import State
+from dampsim.core.system.state import BlockHistory, State, YarnHistory
 from dampsim.core.system.weave_term import find_weave_term
 from dampsim.core.yarns.woven_cloth import WovenCloth
 from shapes import sphere

@@ -22,19 +22,18 @@ from dampsim.core.base.errors import CacheError, StaleCacheError
 from dampsim.core.contact.contact_history import ContactHistory, Impact, SupportModes
 from dampsim.core.frames.arrays_file import _MAGIC
 from dampsim.core.frames.cache import FrameCache
-from dampsim.core.frames.frame import Frame
-from dampsim.core.frames.history_arrays import history_arrays, history_from_arrays
-from dampsim.core.system.history import (
+from dampsim.core.frames.frame import Frame, history_arrays, history_from_arrays
+from dampsim.core.system.state import (
     BlockHistory,
     ContractionLag,
     DeformationHistory,
     History,
     MuscleHistory,
     SleepCounter,
+    State,
     SystemContacts,
     YarnHistory,
 )
-from dampsim.core.system.state import State
 
 NUMBER = 2
 # Bytes before the head: the magic, the head's length and its checksum.

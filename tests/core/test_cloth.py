@@ -20,13 +20,16 @@ from dampsim.core.bodies.rope import RopeKind, consecutive_edges
 from dampsim.core.geometry.mesh.rigid_motion import rigid_mode_basis
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.literature.damping.damping import DampedBody, PotentialDamping
-from dampsim.core.literature.damping.dissipation import Dissipation
-from dampsim.core.literature.damping.rayleigh import StiffnessDamping
-from dampsim.core.literature.damping.strain_rate import BendingRateDamping, StrainRateDamping
+from dampsim.core.literature.damping.viscous_dampings import (
+    BendingRateDamping,
+    Dissipation,
+    StiffnessDamping,
+    StrainRateDamping,
+)
 from dampsim.core.literature.papers.flat_scenes import cloth
 from dampsim.core.materials import DeadLoad, ElasticMaterial, Fabric, RodBending, ShellBending, StVKMembrane
 from dampsim.core.materials.strain_energy import isotropic_moduli
-from dampsim.core.materials.surface_strains import SurfaceGreenStrain
+from dampsim.core.materials.strains import SurfaceGreenStrain
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.settle.controls import Controls
@@ -39,8 +42,7 @@ from dampsim.core.solvers.objective import Outcome
 from dampsim.core.steppers.implicit import Stepper
 from dampsim.core.steppers.static import solve_static_equilibrium
 from dampsim.core.system.discretization import BodyDiscretization
-from dampsim.core.system.history import BlockHistory
-from dampsim.core.system.state import State
+from dampsim.core.system.state import BlockHistory, State
 from dampsim.core.system.system import assemble_system, build_system
 from dampsim.core.system.term import Potential, StiffnessScaling
 from shapes import sheet, sphere

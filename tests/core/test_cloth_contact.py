@@ -15,8 +15,8 @@ from builders import STOUT_COTTON, gridded_box, scene, static_body
 from dampsim.core.contact_response.contact_solve import ContactSolve
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import body_contact_forces
+from dampsim.core.native.elements import BlockFactors
 from dampsim.core.native.library import KernelLibrary
-from dampsim.core.native.sheets import BlockFactors
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.scene import Collider
 from dampsim.core.settle.controls import Controls

@@ -13,7 +13,7 @@ from builders import bar, weld
 from builders import scene as linked
 from dampsim.core.base.errors import ParameterError, PinError, StepError
 from dampsim.core.frames.frame import Frame
-from dampsim.core.literature.damping.registry import DAMPINGS, Damping
+from dampsim.core.literature.damping import DAMPINGS, Damping
 from dampsim.core.literature.damping.torque import TORQUE_SCHEMES
 from dampsim.core.literature.integrators import INTEGRATORS, Integrator
 from dampsim.core.materials import ELASTIC_MODELS

@@ -22,8 +22,7 @@ from dampsim.core.geometry.mesh.triangles import Topology
 from dampsim.core.measure.contact_results import partners_in_contact
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.system.history import History, SystemContacts
-from dampsim.core.system.state import State
+from dampsim.core.system.state import History, State, SystemContacts
 from detection_cases import DetectionStep, DetectionSurface, R
 
 CRUMPLED = Path(__file__).parent / "crumpled.npz"

@@ -8,17 +8,21 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from dampsim.core.literature.damping import DAMPINGS, DampedBody, Damping
 from dampsim.core.literature.damping.clusters import CLUSTERS, Mesh, nearest_clusters, whole_body_cluster
-from dampsim.core.literature.damping.direct import damp_relative_velocities, ray_origin_weights
-from dampsim.core.literature.damping.frame_rate import retained_fraction
-from dampsim.core.literature.damping.registry import DAMPINGS, DampedBody, Damping
-from dampsim.core.literature.damping.spring import edge_incidence, largest_edge_eigenvalue
+from dampsim.core.literature.damping.damping import retained_fraction
 from dampsim.core.literature.damping.torque import (
     TORQUE_SCHEMES,
     DampingForces,
     remove_torque,
     torque_free_radial,
     torque_free_rays,
+)
+from dampsim.core.literature.damping.velocity_dampings import (
+    damp_relative_velocities,
+    edge_incidence,
+    largest_edge_eigenvalue,
+    ray_origin_weights,
 )
 from dampsim.core.literature.papers.compare import bar
 from dampsim.core.materials import ElasticMaterial

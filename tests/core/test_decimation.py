@@ -7,7 +7,7 @@ import pytest
 from hanging_bodies import flag
 
 from builders import STOUT_COTTON, scene, static_body
-from dampsim.core.bodies.registry import kind_by_name
+from dampsim.core.bodies import kind_by_name
 from dampsim.core.bodies.sheet_wrap import SheetWrap
 from dampsim.core.geometry.mesh.decimation import decimate
 from dampsim.core.geometry.mesh.surface import Surface, count_open_edges, triangle_areas

@@ -9,19 +9,22 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from dampsim.core.base.arrays import Array, Index
-from dampsim.core.geometry.mesh.box import box_tets
+from dampsim.core.geometry.mesh.primitives import box_tets
 from dampsim.core.literature.damping.damping import DampedBody, Damping, PotentialDamping
-from dampsim.core.literature.damping.dissipation import Dissipation
-from dampsim.core.literature.damping.rayleigh import RayleighDamping, StiffnessDamping
-from dampsim.core.literature.damping.strain_rate import StrainRateDamping
-from dampsim.core.literature.damping.traditional import viscosities
+from dampsim.core.literature.damping.viscous_dampings import (
+    Dissipation,
+    RayleighDamping,
+    StiffnessDamping,
+    StrainRateDamping,
+    viscosities,
+)
 from dampsim.core.literature.integrators import IntegratorStepper
-from dampsim.core.literature.integrators.implicit import BackwardEuler, ImplicitMidpoint
+from dampsim.core.literature.integrators.methods import BackwardEuler, ImplicitMidpoint
 from dampsim.core.literature.papers.compare import bar
 from dampsim.core.literature.papers.flat_scenes import cloth
 from dampsim.core.literature.papers.rate_step import PositionJacobian, RateStep
 from dampsim.core.materials import ElasticMaterial, StVK, TetElasticity
-from dampsim.core.materials.rod_strains import SMALL_ANGLE, AngleStrain, TangentStrain, rod_bending_strains
+from dampsim.core.materials.rod_bending import SMALL_ANGLE, AngleStrain, TangentStrain, rod_bending_strains
 from dampsim.core.materials.strain_energy import StrainEnergy, isotropic_moduli
 from dampsim.core.materials.strains import BiotStrain, GreenStrain, SpatialStrain, SpringStrain, Strain
 from dampsim.core.materials.tetrahedra import tet_volumes

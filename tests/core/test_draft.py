@@ -9,7 +9,7 @@ import pytest
 from test_cloth import strip
 
 from builders import net, run_to_end, scene, static_body, strutted_rod, wire
-from dampsim.core.bodies.registry import coarsen_body, kind_by_name, resolution_parameter
+from dampsim.core.bodies import coarsen_body, kind_by_name, resolution_parameter
 from dampsim.core.measure.calibrate import release_test
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation

@@ -9,7 +9,7 @@ from dampsim.core.contact.contact_model import front_operator
 from dampsim.core.contact.edge_contacts import _met_on_the_way
 from dampsim.core.geometry.collision import edge_pairs
 from dampsim.core.geometry.collision.edge_pairs import meeting_edge_pairs, near_edge_pairs, sharp_edges
-from dampsim.core.geometry.mesh.box import outcodes
+from dampsim.core.geometry.mesh.primitives import outcodes
 from dampsim.core.geometry.mesh.triangles import Topology
 from shapes import box, ring, sheet, sphere
 

@@ -13,9 +13,9 @@ from test_body_types import body
 from builders import scene
 from dampsim.core.base.arrays import Array
 from dampsim.core.base.errors import ParameterError
+from dampsim.core.bodies import KINDS
 from dampsim.core.bodies.kind import BodyKind
-from dampsim.core.bodies.registry import KINDS
-from dampsim.core.literature.damping.registry import DAMPINGS
+from dampsim.core.literature.damping import DAMPINGS
 from dampsim.core.scene.parameters import PARAMETERS, DampingBy, Settings, ViscosityBy
 from dampsim.core.simulation.simulation import Simulation
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from dampsim.core.geometry.mesh.box import box_tets
+from dampsim.core.geometry.mesh.primitives import box_tets
 from dampsim.core.materials import (
     ELASTIC_MODELS,
     MEMBRANES,

@@ -18,7 +18,7 @@ from dampsim.core.base.errors import DampSimError
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.collision.intersections import depth_inside
 from dampsim.core.geometry.collision.proximity import Triangles
-from dampsim.core.geometry.mesh.box import box_tets
+from dampsim.core.geometry.mesh.primitives import box_tets
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.materials import ELASTIC_MODELS, ElasticMaterial
 from dampsim.core.materials.fibres import FibreEnergy, contraction_coefficients
@@ -29,9 +29,9 @@ from dampsim.core.scene.fingerprint import cache_inputs, describe_changes
 from dampsim.core.scene.scene import Scene
 from dampsim.core.settle.waveform import settle_law
 from dampsim.core.simulation.simulation import Simulation, advance_lag
-from dampsim.core.system.history import ContractionLag
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.material_terms import FibreTerm
+from dampsim.core.system.state import ContractionLag
 from references.elastic import gradient
 from references.fibres import contracted_solid, fibre_density, lag, stretched_solid
 from settle_cases import Outcome

@@ -23,7 +23,7 @@ from dampsim.core.fields.field import (
 )
 from dampsim.core.fields.forces import FORCES, field_accelerations, flicker, gradient_noise, turbulence
 from dampsim.core.frames.frame import Frame
-from dampsim.core.literature.damping.registry import DAMPINGS
+from dampsim.core.literature.damping import DAMPINGS
 from dampsim.core.literature.integrators import INTEGRATORS
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import cache_inputs, describe_changes

@@ -15,9 +15,9 @@ from scipy.sparse import csr_matrix, diags
 from stored_history import history_bytes
 
 from builders import bar, gridded_box, scene, static_body, wire
-from dampsim.core.bodies.registry import kind_by_name
+from dampsim.core.bodies import kind_by_name
 from dampsim.core.frames.cache import FrameCache
-from dampsim.core.geometry.mesh.box import box_tets
+from dampsim.core.geometry.mesh.primitives import box_tets
 from dampsim.core.materials import ElasticMaterial, Energy, SoftPins, StableNeoHookean, TetElasticity
 from dampsim.core.materials.tetrahedra import lumped_mass, tet_volumes
 from dampsim.core.objective.step_problem import StepProblem
@@ -34,9 +34,8 @@ from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.objective import Outcome
 from dampsim.core.steppers.implicit import Stepper
 from dampsim.core.steppers.step_policy import Minimiser
-from dampsim.core.system.history import BlockHistory
 from dampsim.core.system.inputs import BlockInputs
-from dampsim.core.system.state import State
+from dampsim.core.system.state import BlockHistory, State
 from dampsim.core.system.system import System, build_system
 from dampsim.core.system.term import ForceTerm, StiffnessScaling
 

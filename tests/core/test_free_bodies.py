@@ -15,8 +15,7 @@ from builders import DOWN, gridded_box, scene, static_body
 from dampsim.core.geometry.mesh.rigid_motion import fit_rigid_motion, free_rotation
 from dampsim.core.literature.papers.compare import bar
 from dampsim.core.materials import ElasticMaterial
-from dampsim.core.settle.controls import Controls
-from dampsim.core.settle.substeps import choose_substeps
+from dampsim.core.settle.controls import Controls, choose_substeps
 from dampsim.core.settle.waveform import settle_law
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.objective import Outcome

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dampsim.core.bodies.registry import KINDS
-from dampsim.core.literature.damping.registry import DAMPINGS
+from dampsim.core.bodies import KINDS
+from dampsim.core.literature.damping import DAMPINGS
 from dampsim.core.literature.integrators import INTEGRATORS
 from dampsim.core.materials import ELASTIC_MODELS
 from example_additions import ADDITIONS, ROOT, copy_with_additions

@@ -11,8 +11,7 @@ from scipy.sparse import csr_matrix, eye
 
 from dampsim.core.base.arrays import Array
 from dampsim.core.literature.damping.damping import Damping, PotentialDamping
-from dampsim.core.literature.damping.dissipation import Dissipation
-from dampsim.core.literature.damping.rayleigh import StiffnessDamping
+from dampsim.core.literature.damping.viscous_dampings import Dissipation, StiffnessDamping
 from dampsim.core.literature.integrators import INTEGRATORS, Integrator, IntegratorStepper
 from dampsim.core.literature.papers.flat_scenes import cloth, spring_orbit
 from dampsim.core.materials import Energy

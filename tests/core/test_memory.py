@@ -17,7 +17,7 @@ from builders import DOWN, static_body, wire
 from dampsim.core.frames.cache import BackgroundWriter, FrameCache
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.mesh.surface import Surface
-from dampsim.core.literature.damping.registry import DAMPINGS
+from dampsim.core.literature.damping import DAMPINGS
 from dampsim.core.objective import factorised_system
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.bake import bake

@@ -16,7 +16,7 @@ from dampsim.core.base.errors import DampSimError
 from dampsim.core.contact.contact_history import CORNER_KINDS, POINT, ContactHistory
 from dampsim.core.contact.contact_history import EDGE as EDGE_CONTACT
 from dampsim.core.frames.cache import FrameCache
-from dampsim.core.frames.history_arrays import history_arrays, history_from_arrays
+from dampsim.core.frames.frame import history_arrays, history_from_arrays
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import contact_summary
 from dampsim.core.measure.report import BodyContactSummary, ShotReport, WalkerPose
@@ -35,7 +35,7 @@ from dampsim.core.scene.muscles import (
 from dampsim.core.scene.scene import Collider, Scene
 from dampsim.core.simulation.muscle_control import MuscleControllers, next_switch_state, sensor_value
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.system.history import BlockHistory, History, MuscleHistory
+from dampsim.core.system.state import BlockHistory, History, MuscleHistory
 from dampsim.core.system.switched_springs import SpringDampers, SwitchedSprings
 from references.muscles import ReferenceController, damped_chain, damped_spring
 

@@ -65,4 +65,4 @@ def test_fault_in_copy_is_detected(tmp_path: Path) -> None:
 
 def test_missing_fault_line_is_reported() -> None:
     with pytest.raises(ValueError, match="0 times"):
-        MUTATE.Fault("core/base/memo.py", "a missing line", "").planted("another text")
+        MUTATE.Fault("core/base/computation.py", "a missing line", "").planted("another text")

@@ -21,16 +21,12 @@ from animated import AnimatedScene
 from builders import gridded_box, static_body
 from dampsim.core.fields import forces
 from dampsim.core.materials import strain_energy
-from dampsim.core.materials.elastic_density import ElasticMaterial
-from dampsim.core.materials.stable_neo_hookean import StableNeoHookean
-from dampsim.core.materials.stvk import StVK
+from dampsim.core.materials.elastic_density import ElasticMaterial, StableNeoHookean, StVK
 from dampsim.core.materials.tetrahedra import TetElasticity
+from dampsim.core.native import interface
 from dampsim.core.native import library as native
-from dampsim.core.native import paths
-from dampsim.core.native.blocks import CompiledBlocks
-from dampsim.core.native.fronts import CompiledFronts
-from dampsim.core.native.noise import compiled_noise
-from dampsim.core.native.tetrahedra import CompiledTetrahedra
+from dampsim.core.native.elements import CompiledTetrahedra
+from dampsim.core.native.matrices import CompiledBlocks, CompiledFronts
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers import multifrontal as fronts
 from dampsim.core.solvers import two_level
@@ -286,7 +282,7 @@ def test_kernel_noise_equals_numpy(kernel: native.KernelLibrary, seed: int) -> N
 
 def test_noise_refuses_wrong_shape(kernel: native.KernelLibrary) -> None:
     with pytest.raises(ValueError, match="points have shape"):
-        compiled_noise(kernel, np.zeros((4, 2)), 3, 1)
+        forces.compiled_noise(kernel, np.zeros((4, 2)), 3, 1)
 
 
 # Of each function: the place of its result among the arguments, and the type; None if it is returned.
@@ -350,25 +346,25 @@ def test_unsuitable_library_is_ignored(
     kernel: native.KernelLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A package compiled from other sources, a file that is no library, and a disabled library are not used."""
-    library = paths.installed_library()
-    package = SimpleNamespace(SOURCE=paths.source_digest(), __file__=str(tmp_path / "__init__.py"))
-    monkeypatch.setitem(sys.modules, paths.KERNEL_MODULE, package)
-    for name in paths.KERNEL_FILES:
+    library = interface.installed_library()
+    package = SimpleNamespace(SOURCE=interface.source_digest(), __file__=str(tmp_path / "__init__.py"))
+    monkeypatch.setitem(sys.modules, interface.KERNEL_MODULE, package)
+    for name in interface.KERNEL_FILES:
         (tmp_path / name).write_bytes((ROOT / "core/native" / name).read_bytes().replace(b"\n", b"\r\n"))
-    monkeypatch.setattr(paths, "KERNEL_FOLDER", tmp_path)
-    monkeypatch.delenv(paths.KERNEL_VARIABLE)
-    assert paths.installed_library() == tmp_path / paths.library_file_name()
-    source = tmp_path / paths.KERNEL_FILES[-1]
+    monkeypatch.setattr(interface, "KERNEL_FOLDER", tmp_path)
+    monkeypatch.delenv(interface.KERNEL_VARIABLE)
+    assert interface.installed_library() == tmp_path / interface.library_file_name()
+    source = tmp_path / interface.KERNEL_FILES[-1]
     source.write_bytes(source.read_bytes() + b"/* newer */")
-    assert paths.installed_library() is None
-    monkeypatch.setitem(sys.modules, paths.KERNEL_MODULE, None)
-    assert paths.installed_library() is None
+    assert interface.installed_library() is None
+    monkeypatch.setitem(sys.modules, interface.KERNEL_MODULE, None)
+    assert interface.installed_library() is None
     text = tmp_path / "kernel.so"
     text.write_text("no library")
     try:
         for value, is_used in ((str(text), False), (str(library), True), ("0", False)):
             native.load_library.cache_clear()
-            monkeypatch.setenv(paths.KERNEL_VARIABLE, value)
+            monkeypatch.setenv(interface.KERNEL_VARIABLE, value)
             assert (native.load_library() is not None) == is_used
     finally:
         monkeypatch.undo()
@@ -385,8 +381,8 @@ def test_compilation_is_reproducible(target: str, tmp_path: Path) -> None:
     made = []
     for folder in ("one", "two"):
         copy = tmp_path / folder / "checkout"
-        sources = [f"core/native/{name}" for name in paths.KERNEL_FILES]
-        others = ("core/native/paths.py", "tools/kernel.py", "tools/kernel_package/pyproject.toml")
+        sources = [f"core/native/{name}" for name in interface.KERNEL_FILES]
+        others = ("core/native/interface.py", "tools/kernel.py", "tools/kernel_package/pyproject.toml")
         for name in (*sources, *others, "blender_manifest.toml", "LICENSE"):
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, copy / name)

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from contact_cases import COUNT, NODES, random_rows
 
-from dampsim.core.contact.compiled_contacts import CompiledContactPotential, contact_potential
-from dampsim.core.contact.penalty_and_friction import ContactPotential, ContactSet
+from dampsim.core.contact.penalty_and_friction import (
+    CompiledContactPotential,
+    ContactPotential,
+    ContactSet,
+    contact_potential,
+)
 from dampsim.core.native import library as native
 
 pytestmark = pytest.mark.kernel

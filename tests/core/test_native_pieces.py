@@ -12,8 +12,8 @@ from scipy.sparse import csr_matrix
 from test_native_ropes import hanging_ropes
 
 from dampsim.core.contact.penalty_and_friction import ContactSet
+from dampsim.core.native import interface
 from dampsim.core.native import library as native
-from dampsim.core.native import paths
 from dampsim.core.native.pieces import CompiledPieces, PieceContacts, PieceElements, PieceRows, PieceTask
 from dampsim.core.native.ropes import EnvelopeFactors
 from dampsim.core.solvers import newton
@@ -247,7 +247,7 @@ def test_steps_refuse_wrong_tasks(kernel: native.KernelLibrary) -> None:
 
 def test_structure_matches_source() -> None:
     """The members of the structure are those of pieces.c in their order."""
-    source = (paths.KERNEL_FOLDER / "pieces.c").read_text(encoding="utf-8")
+    source = (interface.KERNEL_FOLDER / "pieces.c").read_text(encoding="utf-8")
     found = re.search(r"struct pieces \{(.*?)\};", source, re.DOTALL)
     assert found is not None
     body = re.sub(r"/\*.*?\*/", "", found.group(1), flags=re.DOTALL)

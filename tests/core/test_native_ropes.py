@@ -11,7 +11,7 @@ import pytest
 from builders import scene, static_body
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.materials import RodBending, strain_energy
-from dampsim.core.materials.springs import spring_energy
+from dampsim.core.materials.loads_and_springs import spring_energy
 from dampsim.core.native import library as native
 from dampsim.core.native.ropes import EnvelopeFactors
 from dampsim.core.settle.controls import Controls

@@ -11,7 +11,7 @@ from scipy.sparse import bsr_matrix
 
 from dampsim.core.materials import Corotational, Fabric, ShellBending, strain_energy
 from dampsim.core.native import library as native
-from dampsim.core.native.sheets import BlockFactors
+from dampsim.core.native.elements import BlockFactors
 from shapes import sheet
 
 pytestmark = pytest.mark.kernel

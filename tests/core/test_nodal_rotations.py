@@ -11,8 +11,8 @@ from scipy.spatial.transform import Rotation
 from test_multifrontal import block_system
 
 from builders import scene, static_body
+from dampsim.core.base.arrays import best_fit_rotations
 from dampsim.core.frames.frame import Frame
-from dampsim.core.materials.polar_decomposition import best_fit_rotations
 from dampsim.core.objective.nodal_rotations import NodalRotations
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.system import System

@@ -11,8 +11,7 @@ import pytest
 
 from dampsim.core.literature.damping.clusters import connected_clusters
 from dampsim.core.literature.damping.damping import DampedBody, Damping
-from dampsim.core.literature.damping.point import PointDamping
-from dampsim.core.literature.damping.spring import SpringDamping
+from dampsim.core.literature.damping.velocity_dampings import PointDamping, SpringDamping
 from dampsim.core.literature.integrators import INTEGRATORS, Integrator
 from dampsim.core.literature.papers.oscillator import analytical_stability_limit, growth_factor, step_matrix
 from dampsim.core.literature.papers.oscillator import stability_limit as longest
@@ -194,7 +193,7 @@ def test_paper_rows_have_existing_places() -> None:
         ("| (1) | done | `core/literature/damping/nowhere.py` | – |", ["core/literature/damping/nowhere.py"]),
         ("| (1) | done | [page](validation/nowhere.md) | – |", ["validation/nowhere.md"]),
         ("| (1) | done |", ["(1) | done"]),
-        ("| (1) | done | `core/literature/damping/point.py` | – |", []),
+        ("| (1) | done | `core/literature/damping/velocity_dampings.py` | – |", []),
     ],
 )
 def test_wrong_paper_row_is_found(line: str, wrong: list[str]) -> None:

@@ -16,9 +16,8 @@ from dampsim.core.literature.papers.compare import bar as clamped_bar
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import cache_inputs, describe_changes, model_fingerprint
 from dampsim.core.scene.part import Part, part_shares
-from dampsim.core.settle.blended_law import BlendedLaw
 from dampsim.core.settle.controls import Controls
-from dampsim.core.settle.law import Coefficients
+from dampsim.core.settle.law import BlendedLaw, Coefficients
 from dampsim.core.settle.waveform import settle_law
 from dampsim.core.simulation.simulation import Simulation
 from settle_cases import (

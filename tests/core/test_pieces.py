@@ -10,8 +10,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from builders import scene, static_body
+from dampsim.core.bodies import KINDS
 from dampsim.core.bodies.pieces import build_model, find_pieces, label_pieces
-from dampsim.core.bodies.registry import KINDS
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.geometry.tetmesh.tetrahedralise import tetrahedralise
 from dampsim.core.scene.body import Body

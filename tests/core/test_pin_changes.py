@@ -12,14 +12,13 @@ import pytest
 from animated import AnimatedBody
 from builders import gridded_box, scene
 from dampsim.core.base.errors import SceneError
-from dampsim.core.frames.frame import Frame
-from dampsim.core.frames.history_arrays import history_arrays, history_from_arrays
+from dampsim.core.frames.frame import Frame, history_arrays, history_from_arrays
 from dampsim.core.measure.contact_results import contact_summary
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.simulation.pin_changes import offsets_at
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.simulation.stored_frames import find_fault
-from dampsim.core.system.history import Catch
+from dampsim.core.system.state import Catch
 from shapes import sheet
 from supports import plane
 

@@ -22,7 +22,7 @@ from dampsim.core.materials import (
     ShellBending,
     SoftPins,
 )
-from dampsim.core.materials.springs import spring_energy
+from dampsim.core.materials.loads_and_springs import spring_energy
 from dampsim.core.materials.strain_energy import StrainEnergy
 from dampsim.core.materials.tetrahedra import lumped_mass
 from dampsim.core.system.links import Links, rigid_stiffness

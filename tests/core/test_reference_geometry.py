@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.geometry.mesh.box import box_tets
+from dampsim.core.geometry.mesh.primitives import box_tets
 from dampsim.core.geometry.mesh.rigid_motion import rigid_body_modes, rigid_mode_basis
 from dampsim.core.geometry.mesh.surface import Surface, clean_triangles, match_vertices, sample_triangles
 from dampsim.core.geometry.tetmesh.embedding import adjacent_tets, embed

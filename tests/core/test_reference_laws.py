@@ -18,15 +18,14 @@ from damping_cases import assert_close, spring_chain
 from dampsim.core.geometry.mesh.rigid_motion import rigid_mode_basis
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.literature.papers.compare import bar
-from dampsim.core.materials.springs import spring_energy
+from dampsim.core.materials.loads_and_springs import spring_energy
 from dampsim.core.objective.inertia import first_mode_inertia, first_mode_inertias, region_motions
 from dampsim.core.objective.reference_motion import StepContext, region_slices
 from dampsim.core.objective.step_problem import StepProblem
-from dampsim.core.settle.controls import Controls
+from dampsim.core.settle.controls import Controls, SettleLawFactory, choose_substeps
 from dampsim.core.settle.first_mode import FirstModeLaw, first_mode_law
 from dampsim.core.settle.geometric_stiffness import with_minimum_eigenvalues
 from dampsim.core.settle.law import BackwardEulerLaw, Coefficients, TauKappaLaw
-from dampsim.core.settle.substeps import SettleLawFactory, choose_substeps
 from dampsim.core.settle.waveform import WaveformLaw, settle_law
 from dampsim.core.simulation.dials import law_for_settings
 from dampsim.core.simulation.simulation import Simulation

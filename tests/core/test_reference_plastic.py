@@ -10,8 +10,8 @@ import pytest
 
 from damping_cases import POISSON, assert_close, solid
 from dampsim.core.materials import Corotational, Fabric, ShellBending, StVKMembrane, TetElasticity
+from dampsim.core.materials.loads_and_springs import spring_energy
 from dampsim.core.materials.plastic_flow import BendingFlow, SpringFlow, TensorFlow, YieldSurface
-from dampsim.core.materials.springs import spring_energy
 from dampsim.core.objective.plastic_update import PlasticUpdate
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.simulation.plastic_rest_shapes import plasticity_per_block

@@ -8,12 +8,11 @@ from scipy.sparse import csr_matrix
 
 from damping_cases import assert_close, spring_chain
 from dampsim.core.materials import DeadLoad
-from dampsim.core.materials.springs import spring_energy
+from dampsim.core.materials.loads_and_springs import spring_energy
 from dampsim.core.objective.step_potential import StepPotential, ThetaWeights, step_start_forces
 from dampsim.core.system.discretization import BodyDiscretization
-from dampsim.core.system.history import DeformationHistory, History
 from dampsim.core.system.links import Links
-from dampsim.core.system.state import State
+from dampsim.core.system.state import DeformationHistory, History, State
 from dampsim.core.system.system import System, assemble_system
 from dampsim.core.system.term import Potential, StiffnessScaling, pin_springs
 from references import elastic

@@ -20,17 +20,15 @@ from damping_cases import (
     solid,
     spring_chain,
 )
+from dampsim.core.bodies import KINDS
 from dampsim.core.bodies.kind import BodyKind
-from dampsim.core.bodies.registry import KINDS
+from dampsim.core.literature.damping import DAMPINGS
 from dampsim.core.literature.damping.damping import DampedBody, Damping
-from dampsim.core.literature.damping.dissipation import Dissipation
-from dampsim.core.literature.damping.rayleigh import RayleighDamping
-from dampsim.core.literature.damping.registry import DAMPINGS
-from dampsim.core.literature.damping.strain_rate import STRAINS
+from dampsim.core.literature.damping.viscous_dampings import STRAINS, Dissipation, RayleighDamping
 from dampsim.core.literature.papers.flat_scenes import cloth
 from dampsim.core.materials import ElasticMaterial
-from dampsim.core.materials.rod_strains import AngleStrain, TangentStrain, rod_bending_strains
-from dampsim.core.materials.springs import spring_energy
+from dampsim.core.materials.loads_and_springs import spring_energy
+from dampsim.core.materials.rod_bending import AngleStrain, TangentStrain, rod_bending_strains
 from dampsim.core.materials.strain_energy import isotropic_moduli as components_of
 from dampsim.core.materials.strain_energy import tensile_stress
 from dampsim.core.materials.strains import GreenStrain, SpringStrain, components_from_tensors, tensors_from_components

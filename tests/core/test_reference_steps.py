@@ -10,10 +10,10 @@ import pytest
 
 from damping_cases import assert_close, make_damping, spring_chain
 from dampsim.core.literature.damping.damping import Damping, PotentialDamping
-from dampsim.core.literature.damping.dissipation import Dissipation
-from dampsim.core.literature.integrators import INTEGRATORS, Integrator, IntegratorStepper, implicit
+from dampsim.core.literature.damping.viscous_dampings import Dissipation
+from dampsim.core.literature.integrators import INTEGRATORS, Integrator, IntegratorStepper, methods
 from dampsim.core.literature.papers.compare import bar
-from dampsim.core.materials.springs import spring_energy
+from dampsim.core.materials.loads_and_springs import spring_energy
 from dampsim.core.materials.strains import SpringStrain
 from dampsim.core.settle.controls import Controls
 from dampsim.core.settle.law import BackwardEulerLaw, DeformationLaw, TauKappaLaw
@@ -90,7 +90,7 @@ def test_integrator_step_matches_equation(name: str, damped: str | None) -> None
 def test_newmark_step_is_translation_invariant(monkeypatch: pytest.MonkeyPatch) -> None:
     """A long damped step takes several passes with C at its end, as many far from the origin as near it."""
     # With the usual tolerance, two passes are enough here.
-    monkeypatch.setattr(implicit, "_NEWMARK_TOLERANCE", 1e-5)
+    monkeypatch.setattr(methods, "_NEWMARK_TOLERANCE", 1e-5)
     _, system, damping = chain_scene(None)
     (newmark,) = (one for one in INTEGRATORS if one.name == "NEWMARK")
     controls = Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, 1e-13, 1.7)

@@ -9,10 +9,9 @@ import pytest
 
 from damping_cases import RELATIVE_TOLERANCE, VELOCITY_METHODS, assert_close, make_damping
 from dampsim.core.literature.damping.clusters import CLUSTERS, Mesh, ring_clusters
-from dampsim.core.literature.damping.damping import BlockwiseDamping
-from dampsim.core.literature.damping.frame_rate import removed_fraction, retained_fraction
-from dampsim.core.literature.damping.spring import largest_edge_eigenvalue
+from dampsim.core.literature.damping.damping import BlockwiseDamping, removed_fraction, retained_fraction
 from dampsim.core.literature.damping.torque import TORQUE_SCHEMES
+from dampsim.core.literature.damping.velocity_dampings import largest_edge_eigenvalue
 from dampsim.core.literature.papers.compare import bar
 from dampsim.core.scene.parameters import PARAMETERS
 from dampsim.core.system.discretization import BodyDiscretization

@@ -11,7 +11,7 @@ from woven_scenes import SwatchStepper, woven_body
 from dampsim.core.objective.weave_problem import WeaveProblem
 from dampsim.core.settle.controls import Controls, YarnDials
 from dampsim.core.settle.law import BackwardEulerLaw
-from dampsim.core.system.history import YarnHistory
+from dampsim.core.system.state import YarnHistory
 from dampsim.core.system.weave_term import FrozenSliding
 from dampsim.core.yarns import elements
 from dampsim.core.yarns.energy import SlidingFriction, YarnElasticity, gravity_energy

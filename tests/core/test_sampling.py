@@ -11,8 +11,8 @@ from animated import AnimatedScene
 from builders import DOWN, bar, scene
 from dampsim.core.base.errors import SceneError
 from dampsim.core.fields.field import ExternalForces
+from dampsim.core.scene.body import BodySample, SceneSample
 from dampsim.core.scene.muscles import SensorInputs
-from dampsim.core.scene.sample import BodySample, SceneSample
 from dampsim.core.simulation.sampling import input_digests
 from dampsim.core.simulation.simulation import Simulation
 from shapes import with_body

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dampsim.core.settle.controls import MAX_PHASE, MAX_SUBSTEPS, TARGET_PHASE, SettleLawFactory, choose_substeps
 from dampsim.core.settle.first_mode import first_mode_law
-from dampsim.core.settle.substeps import MAX_PHASE, MAX_SUBSTEPS, TARGET_PHASE, SettleLawFactory, choose_substeps
 from dampsim.core.settle.waveform import REST_FRACTION, WaveformLaw, settle_law, visible_swings
 
 OVERSHOOTS = [0.0, 0.05, 0.1, 0.3, 0.6, 0.85]

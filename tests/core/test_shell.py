@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from builders import gridded_box, scene, static_body
-from dampsim.core.bodies.registry import kind_by_name
+from dampsim.core.bodies import kind_by_name
 from dampsim.core.geometry.mesh.surface import MAX_SOLID_AREA_RATIO, SHELL_AREA_RATIO, is_shell, mean_thickness
 from dampsim.core.simulation.simulation import Simulation
 from shapes import box, sphere

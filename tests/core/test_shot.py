@@ -13,7 +13,7 @@ from builders import run_to_end
 from dampsim.core.base.errors import PinError, SceneError
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.mesh.surface import Surface
-from dampsim.core.literature.damping.frame_rate import removed_fraction, retained_fraction
+from dampsim.core.literature.damping.damping import removed_fraction, retained_fraction
 from dampsim.core.measure.calibrate import calibrate
 from dampsim.core.measure.curve import FrameShape, shot_curve
 from dampsim.core.measure.release import deflect, run_release, without_gravity

@@ -11,7 +11,7 @@ import pytest
 from animated import AnimatedBody
 from builders import DOWN, scene
 from dampsim.core.fields.field import ExternalForces, ForceField, ForceFieldShape, ForceFieldType
-from dampsim.core.frames.history_arrays import history_arrays, history_from_arrays
+from dampsim.core.frames.frame import history_arrays, history_from_arrays
 from dampsim.core.objective.slack_steering import (
     UNKNOWN_SWING,
     SlackSwing,

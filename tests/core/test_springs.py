@@ -15,12 +15,11 @@ from builders import DOWN, bar, net, run_to_end, scene, static_body, strutted_ro
 from dampsim.core.base.errors import MeshError, ParameterError
 from dampsim.core.bodies.springs import SpringsKind
 from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.literature.damping import DAMPINGS, Damping
 from dampsim.core.literature.damping.damping import DampedBody
-from dampsim.core.literature.damping.rayleigh import RayleighDamping
-from dampsim.core.literature.damping.registry import DAMPINGS, Damping
-from dampsim.core.literature.damping.strain_rate import StrainRateDamping
+from dampsim.core.literature.damping.viscous_dampings import RayleighDamping, StrainRateDamping
 from dampsim.core.materials import ElasticMaterial
-from dampsim.core.materials.springs import spring_energy
+from dampsim.core.materials.loads_and_springs import spring_energy
 from dampsim.core.measure.calibrate import release_test
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import PARAMETERS, Accuracy

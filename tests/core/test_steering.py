@@ -9,7 +9,7 @@ import pytest
 
 from animated import AnimatedBody
 from builders import DOWN, gridded_box, static_body
-from dampsim.core.frames.history_arrays import history_arrays, history_from_arrays
+from dampsim.core.frames.frame import history_arrays, history_from_arrays
 from dampsim.core.objective.steering import SwingRecord, law_envelope, steered_pace, turning_pace
 from dampsim.core.scene.part import Part
 from dampsim.core.settle.waveform import WaveformLaw, settle_law

@@ -16,9 +16,8 @@ from dampsim.core.literature.papers.compare import bar
 from dampsim.core.materials import ELASTIC_MODELS, DeadLoad, ElasticMaterial
 from dampsim.core.measure.release import angular_momentum, linear_momentum
 from dampsim.core.objective.step_problem import StepProblem
-from dampsim.core.settle.controls import Controls
+from dampsim.core.settle.controls import Controls, choose_substeps
 from dampsim.core.settle.law import BackwardEulerLaw
-from dampsim.core.settle.substeps import choose_substeps
 from dampsim.core.settle.waveform import settle_law
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.newton import minimise_newton

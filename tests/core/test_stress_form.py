@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dampsim.core.base.arrays import Array
-from dampsim.core.geometry.mesh.box import box_tets
+from dampsim.core.geometry.mesh.primitives import box_tets
 from dampsim.core.geometry.mesh.rigid_motion import rigid_mode_basis
 from dampsim.core.literature.papers.flat_scenes import (
     annulus,

@@ -15,7 +15,7 @@ from violent_scenes import ViolentFrame, run_violent, violent_scene
 
 from animated import AnimatedCollider, AnimatedScene
 from builders import gridded_box, scene, static_body
-from dampsim.core.frames.history_arrays import history_arrays, history_from_arrays
+from dampsim.core.frames.frame import history_arrays, history_from_arrays
 from dampsim.core.literature.papers.compare import bar
 from dampsim.core.settle.work_meter import WorkCosts, WorkMeter
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
@@ -24,9 +24,8 @@ from dampsim.core.steppers.implicit import Stepper
 from dampsim.core.steppers.shape_limit import extent
 from dampsim.core.steppers.step_policy import ExcessiveMotion, FailedSearch, SpentWork
 from dampsim.core.steppers.violence import Violence
-from dampsim.core.system.history import History
 from dampsim.core.system.inputs import Inputs
-from dampsim.core.system.state import State
+from dampsim.core.system.state import History, State
 from dampsim.core.system.system import System
 from shapes import box, sheet
 

@@ -18,16 +18,14 @@ from dampsim.core.literature.papers.compare import bar as clamped_bar
 from dampsim.core.materials import ElasticMaterial
 from dampsim.core.measure.release import angular_momentum, linear_momentum
 from dampsim.core.scene.parameters import TOLERANCES
-from dampsim.core.settle.controls import Controls
-from dampsim.core.settle.substeps import choose_substeps
+from dampsim.core.settle.controls import Controls, choose_substeps
 from dampsim.core.settle.waveform import REST_FRACTION, settle_law
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.objective import Outcome
 from dampsim.core.steppers.implicit import Stepper
 from dampsim.core.steppers.static import solve_static_equilibrium
-from dampsim.core.system.history import DeformationHistory, History
 from dampsim.core.system.inputs import BlockInputs, Inputs
-from dampsim.core.system.state import State
+from dampsim.core.system.state import DeformationHistory, History, State
 from dampsim.core.system.system import System, build_system
 from settle_cases import (
     displacements_after_stop,

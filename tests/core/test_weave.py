@@ -28,9 +28,8 @@ from dampsim.core.settle.step_report import StepReport
 from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.steppers.static import relax_dynamically
-from dampsim.core.system.history import BlockHistory, History, YarnHistory
 from dampsim.core.system.inputs import Inputs
-from dampsim.core.system.state import State
+from dampsim.core.system.state import BlockHistory, History, State, YarnHistory
 from dampsim.core.yarns.woven_cloth import over_under_pattern
 from dampsim.core.yarns.yarns import trace_yarns
 

@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 
 from builders import static_body
-from dampsim.core.bodies.registry import kind_by_name
+from dampsim.core.bodies import kind_by_name
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.settle.controls import Controls, YarnDials
 from dampsim.core.settle.law import BackwardEulerLaw, DeformationLaw
 from dampsim.core.steppers.woven import WeaveStepper
-from dampsim.core.system.history import YarnHistory
 from dampsim.core.system.inputs import BlockInputs
-from dampsim.core.system.state import State
+from dampsim.core.system.state import State, YarnHistory
 from dampsim.core.system.system import System, assemble_system
 from dampsim.core.system.weave_term import WeaveTerm, find_weave_term
 

@@ -9,7 +9,7 @@ import numpy as np
 import test_integrators as stepping
 from dampsim.core.literature.damping.damping import PotentialDamping
 from dampsim.core.literature.integrators import INTEGRATORS
-from dampsim.core.materials.springs import spring_energy
+from dampsim.core.materials.loads_and_springs import spring_energy
 from dampsim.core.system.state import State
 
 from .page import FAILS, HOLDS, MADE, PARTLY, Claim, picture, table, verdicts

@@ -9,10 +9,9 @@ import numpy as np
 import test_damping as damping
 from dampsim.core.base.arrays import Array
 from dampsim.core.literature.damping.clusters import Clusters, Mesh, whole_body_cluster
-from dampsim.core.literature.damping.damping import Damping
-from dampsim.core.literature.damping.frame_rate import retained_fraction
-from dampsim.core.literature.damping.spring import edge_incidence, largest_edge_eigenvalue
+from dampsim.core.literature.damping.damping import Damping, retained_fraction
 from dampsim.core.literature.damping.torque import TORQUE_SCHEMES, remove_torque
+from dampsim.core.literature.damping.velocity_dampings import edge_incidence, largest_edge_eigenvalue
 from dampsim.core.literature.integrators import INTEGRATORS
 from dampsim.core.literature.papers.compare import largest_stable_step, released_bar, run_case, sliver_bar
 from dampsim.core.literature.papers.rate_step import PerStepDamping

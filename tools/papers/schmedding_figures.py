@@ -9,10 +9,8 @@ import numpy as np
 from dampsim.core.base.arrays import Array
 from dampsim.core.literature.damping.clusters import Clusters, Mesh, connected_clusters
 from dampsim.core.literature.damping.damping import DampedBody, Damping
-from dampsim.core.literature.damping.direct import DirectDamping
-from dampsim.core.literature.damping.point import PointDamping
-from dampsim.core.literature.damping.spring import SpringDamping
 from dampsim.core.literature.damping.torque import remove_torque
+from dampsim.core.literature.damping.velocity_dampings import DirectDamping, PointDamping, SpringDamping
 from dampsim.core.literature.papers.rate_step import PerStepDamping
 from dampsim.core.literature.papers.schmedding_scenes import (
     ExplicitRun,

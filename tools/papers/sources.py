@@ -29,34 +29,34 @@ SOURCES: tuple[tuple[str, str, tuple[str, str], str], ...] = (
         ("implemented", "where"),
         """
 (1), (3) equation of motion, damping as a separate force | yes | `core/literature/integrators/integrator.py`, `core/literature/damping/damping.py` | test: integrator_step_matches_equation
-(2) point damping | yes, capped for light nodes | panel *Point*; `core/literature/damping/point.py` | schmedding: 1: point damping
-2 spring damping along edges | yes | panel *Springs*; `core/literature/damping/spring.py` | schmedding: figure 1: springs do not affect; schmedding: figure 1: springs allow
+(2) point damping | yes, capped for light nodes | panel *Point*; `core/literature/damping/velocity_dampings.py` | schmedding: 1: point damping
+2 spring damping along edges | yes | panel *Springs*; `core/literature/damping/velocity_dampings.py` | schmedding: figure 1: springs do not affect; schmedding: figure 1: springs allow
 2 its projection on the edge | yes, with the unit vector twice | panel *Springs*; without it *Springs, Unprojected* | test: spring_damping_matches_matrices
-2 by predicted velocities | yes, with explicit integrators; implicit ones have no predicted velocities before their minimisation | panel *Integrator*; `core/literature/integrators/explicit.py` | schmedding: 2: predicted velocities
-2 by current velocities | yes; shown only with integrators for which it makes a difference | panel *Current Velocities*; `core/literature/damping/spring.py` | test: spring_damping_matches_matrices
-3 connectivity matrix E | yes, transposed | `core/literature/damping/spring.py` | test: spring_damping_matches_matrices
-(4), (5), (6) k sweeps | yes | panel *Sweeps*; `core/literature/damping/spring.py` | schmedding: 3.1: many iterations
-Lemma 1: γ can be small enough | yes: γ_s from the largest eigenvalue | `core/literature/damping/spring.py` | schmedding: lemma 1
+2 by predicted velocities | yes, with explicit integrators; implicit ones have no predicted velocities before their minimisation | panel *Integrator*; `core/literature/integrators/methods.py` | schmedding: 2: predicted velocities
+2 by current velocities | yes; shown only with integrators for which it makes a difference | panel *Current Velocities*; `core/literature/damping/velocity_dampings.py` | test: spring_damping_matches_matrices
+3 connectivity matrix E | yes, transposed | `core/literature/damping/velocity_dampings.py` | test: spring_damping_matches_matrices
+(4), (5), (6) k sweeps | yes | panel *Sweeps*; `core/literature/damping/velocity_dampings.py` | schmedding: 3.1: many iterations
+Lemma 1: γ can be small enough | yes: γ_s from the largest eigenvalue | `core/literature/damping/velocity_dampings.py` | schmedding: lemma 1
 Theorem 1: sweeps converge to v_cm | yes, along three sets of edges | [picture](validation/sch_sweeps.svg); `tests/core/test_damping.py` | schmedding: lemma 1
-(7) direct forces | yes | panel *Direct*; `core/literature/damping/direct.py` | schmedding: 3.2: (7) gives
-(8) with γ | yes, with the factor mᵢ/h that is missing in print | panel *γ*; `core/literature/damping/direct.py` | schmedding: 1.1, 6: no overshoot
+(7) direct forces | yes | panel *Direct*; `core/literature/damping/velocity_dampings.py` | schmedding: 3.2: (7) gives
+(8) with γ | yes, with the factor mᵢ/h that is missing in print | panel *γ*; `core/literature/damping/velocity_dampings.py` | schmedding: 1.1, 6: no overshoot
 3.2 no connectivity needed | yes: for the body; (a) needs edges | `core/literature/damping/clusters.py` | schmedding: 3.2: the choice of edges
 (9) torque, zero sum of forces | yes | `core/literature/damping/torque.py`; `tests/core/test_damping.py` | schmedding: 3.3: linear momentum; schmedding: 3.3: (a), (b) and (c)
 3.3.1 (a) projection on distances | yes | panel *Torque*: *Along Edges* and *Along Edges, as Printed*; `core/literature/damping/torque.py` | test: direct_damping_matches_paper
 (10) its factor | yes, as intended; the printed factor is the inverse | panel *Along Edges, as Printed* | schmedding: (10): the factor
 3.3.2 (b) from the centre of mass | yes | panel *Along Radii*; `core/literature/damping/torque.py` | test: direct_damping_matches_paper
-3.3.2 from any point Σ αᵢ xᵢ | yes: painted, with our additional factor that keeps the energy from growing | panel *Along Rays*, *Centre Group*; `core/literature/damping/torque.py`, `core/literature/damping/direct.py` | schmedding: 3.3.2: subtracting
+3.3.2 from any point Σ αᵢ xᵢ | yes: painted, with our additional factor that keeps the energy from growing | panel *Along Rays*, *Centre Group*; `core/literature/damping/torque.py`, `core/literature/damping/velocity_dampings.py` | schmedding: 3.3.2: subtracting
 (11), (12), (13), (14) (c) the linear programme | yes | panel *Linear Programme*; `core/literature/damping/torque.py` | schmedding: 4: both projections
 3.4.1 global damping | yes | panel *Damping Clusters*: *Body*, *Pieces*; `core/literature/damping/clusters.py` | test: direct_damping_matches_paper
 3.4.2 local damping, mᵢ/Nᵢ | yes: elements, and nodes with their neighbours | panel *Elements*, *Neighbours*; `core/literature/damping/clusters.py` | test: direct_damping_matches_paper
-3.4.2, 5 global, then local, each with its own projection | yes | panel *Second Torque Scheme*; command line `direct:clusters=body_then_elements,torque=edges_printed,torque_then=radii`; `core/literature/damping/stages.py` | schmedding: 5: global, then local
+3.4.2, 5 global, then local, each with its own projection | yes | panel *Second Torque Scheme*; command line `direct:clusters=body_then_elements,torque=edges_printed,torque_then=radii`; `core/literature/damping/damping.py` | schmedding: 5: global, then local
 4 local damping without projection | yes | panel *Torque*: *None* | schmedding: 4: local damping without
 4 (7) is unconditionally stable | measured, a bar and slivers | `core/literature/papers/compare.py` | schmedding: 4: the damping (7)
 4 (a) is local, (b) and (c) are global | measured, forces that turn one end | `core/literature/damping/torque.py` | schmedding: 4: (a) conserves
 4 best scheme for each case | measured, for the body and for elements | panel *Torque*, *Damping Clusters* | schmedding: 4: for global damping; schmedding: 4: for local damping
 4 projections on other forces: constraints, point damping | yes, for scripts; DampSim's own steps do not need them | `core/literature/damping/torque.py` | schmedding: 4: the projections work
-1.1 for edges, surfaces, volumes | yes: solids and springs | panel *Kind*; `core/bodies/registry.py` | test: dampings_remove_energy_of_springs; test: strain_energy_of_triangles_matches_papers
-1.1 for meshless models | yes, for scripts: `nearest_clusters` and `damp_relative_velocities` damp a cloud of particles without edges. Blender's objects are meshes and curves, so the panel has no such kind | `core/literature/damping/clusters.py`, `core/literature/damping/direct.py`; `tests/core/test_damping.py` | test: point_cloud_is_damped_without_edges
+1.1 for edges, surfaces, volumes | yes: solids and springs | panel *Kind*; `core/bodies/__init__.py` | test: dampings_remove_energy_of_springs; test: strain_energy_of_triangles_matches_papers
+1.1 for meshless models | yes, for scripts: `nearest_clusters` and `damp_relative_velocities` damp a cloud of particles without edges. Blender's objects are meshes and curves, so the panel has no such kind | `core/literature/damping/clusters.py`, `core/literature/damping/velocity_dampings.py`; `tests/core/test_damping.py` | test: point_cloud_is_damped_without_edges
 1.1 with any integrator and elasticity | yes | panel *Integrator*, *Elasticity* | schmedding: abstract: works with
 1.1, 6 larger steps | measured, on a bar, on slivers and in three scenes | command line `compare` | schmedding: abstract, 5: global (a); schmedding: the same for its single
 1 badly shaped meshes | measured | command line `compare --scene slivers`; `core/literature/papers/compare.py` | schmedding: abstract, 1: damping
@@ -75,11 +75,11 @@ table | the paper has none | [schmedding.md](validation/schmedding.md) has DampS
         """The page is [springs.md](validation/springs.md).""",
         ("implemented", "where"),
         """
-explicit Euler step | yes | panel *Forward Euler*; `core/literature/integrators/explicit.py` | springs: [MSS]: explicit Euler as printed
+explicit Euler step | yes | panel *Forward Euler*; `core/literature/integrators/methods.py` | springs: [MSS]: explicit Euler as printed
 stability depends on Δt and stiffness | measured: largest steps of six integrators at five damping ratios | [picture](validation/mss_limits.svg); `core/literature/papers/oscillator.py` | springs: [MSS]: explicit schemes; springs: [MSS]: all schemes
-(1), (2) implicit Euler | yes, solved to a tolerance | panel *Backward Euler*; `core/literature/integrators/implicit.py` | springs: [MSS]: all schemes
+(1), (2) implicit Euler | yes, solved to a tolerance | panel *Backward Euler*; `core/literature/integrators/methods.py` | springs: [MSS]: all schemes
 (3), (4) one linear system | yes, about x + h v where the slides expand about x | panel *Backward Euler, One Iteration* | springs: [MSS] (1) to (4)
-K, the tangent stiffness; A = M − Δt² K | yes, with the other sign of K | `core/materials/springs.py`, `core/objective/step_problem.py` | test: springs_pins_and_links_match_formulas; test: integrator_step_matches_equation
+K, the tangent stiffness; A = M − Δt² K | yes, with the other sign of K | `core/materials/loads_and_springs.py`, `core/objective/step_problem.py` | test: springs_pins_and_links_match_formulas; test: integrator_step_matches_equation
 block of one spring | yes, corrected; the slides' block has a wrong term | `core/materials/strain_energy.py` | springs: [MSS]: K of a spring
 assembly, the whole algorithm | yes | `core/materials/assembly.py`, `core/steppers/implicit.py` | test: integrator_step_matches_equation
 iterative solver, warm start | different method: one factorisation and L-BFGS; iterations counted for comparison | `core/solvers/lbfgs.py` | springs: [MSS]: iterative solvers
@@ -103,8 +103,8 @@ example of a grid in a browser | a picture of another program; a net does the sa
         """""",
         ("implemented", "where"),
         """
-forward Euler | yes | panel *Forward Euler*; `core/literature/integrators/explicit.py` | test: integrator_step_matches_equation
-backward Euler by Baraff and Witkin's equation 6, LU | yes, symmetric and factorised | panel *Backward Euler, One Iteration*; `core/literature/integrators/implicit.py` | test: integrator_step_matches_equation
+forward Euler | yes | panel *Forward Euler*; `core/literature/integrators/methods.py` | test: integrator_step_matches_equation
+backward Euler by Baraff and Witkin's equation 6, LU | yes, symmetric and factorised | panel *Backward Euler, One Iteration*; `core/literature/integrators/methods.py` | test: integrator_step_matches_equation
 stiff systems, regions of absolute stability, A-stable methods | measured | [picture](validation/mss_regions.svg); `core/literature/papers/oscillator.py` | springs: [Ctl]: the step of a stiff; springs: [Ctl]: all implicit
 implicit midpoint, trapezoidal rule | yes; Newmark with ¼ and ½ is the trapezoid | panel *Implicit Midpoint*, *Newmark* | integrators: [Ctl]: midpoint and trapezoid; integrators: [Ctl]: they need
 stiff decay | measured, all implicit integrators | `core/literature/papers/oscillator.py` | springs: [Ctl]: midpoint and trapezoid
@@ -117,7 +117,7 @@ ground contact | yes: an infinite plane, or any mesh | panel *Add Floor*; `core/
 roughness by direction, its interpolation | yes; the front is an axis or painted, the roughness of the ground a number and a vertex group | panel *Front*, *Friction Backward*, *Roughness*, *Roughness Group*; `core/contact/collisions.py`; (7.7) of [physics](explanation/physics/07-contact.md) | test: directional_friction_of_rollouts; test: sliding_follows_painted_roughness
 Coulomb friction | yes, with sticking that does not creep | panel *Friction*; `core/contact/penalty_and_friction.py` | test: sliding_acceleration_matches_coulomb
 more sensors: contact, a target | yes; the project has none | panel *Muscles*: *Contact*, *Distance*; `core/simulation/muscle_control.py` | test: contact_sensor_counts_every_kind; test: distance_sensor_from_centre_to_target
-steps tied to the render time | yes: substeps of frames | panel *Substeps*; `core/settle/substeps.py` | test: substeps_limit_phase_or_overshoot
+steps tied to the render time | yes: substeps of frames | panel *Substeps*; `core/settle/controls.py` | test: substeps_limit_phase_or_overshoot
 a better interface | yes | `dampsim_addon/ui/main/panel.py`
 pictures and numbers | the project gives none | [springs.md](validation/springs.md) has DampSim's
 """,
@@ -149,7 +149,7 @@ figure 2.2 (a), (b) | modes of over-damped systems | pictures [(a)](validation/y
 (3.7), (3.8) | steepest descent with halved steps | `core/literature/papers/stress_form.py`; increases its step in a different way, [physics, section 5](explanation/physics/05-stress-form.md) | test: steepest_descent_finds_same_stress; test: steepest_descent_step_sizes
 (3.9) to (3.11) | modified energy of a stress | `core/literature/papers/stress_form.py` | young: The minimum of the modified energy; young: The minimum over stress of a free
 (3.12) | forces of Cauchy's stress | `core/literature/papers/stress_form.py` has those of Green's strain, which span the same space, [physics, section 5](explanation/physics/05-stress-form.md) | test: unpinned_step_differs_by_torque
-(3.13) to (3.17) | potential energy | `core/materials/stvk.py`, panel: *Elasticity*; triangles: `core/materials/strain_energy.py` | test: density_derivatives_match_papers
+(3.13) to (3.17) | potential energy | `core/materials/elastic_density.py`, panel: *Elasticity*; triangles: `core/materials/strain_energy.py` | test: density_derivatives_match_papers
 (3.18), (3.19) | gradient by finite differences | not used: `core/literature/papers/stress_form.py` has the exact one | young: The minimum of the modified energy
 (3.20) | update of positions | `core/literature/papers/stress_form.py` | young: Momentum is conserved
 program 3.1 | the algorithm | `core/literature/papers/stress_form.py` | young: The minimum of the modified energy
@@ -159,9 +159,9 @@ example 1, figure 4.1, table 4.1 (a) | trapezoid | `core/literature/papers/flat_
 example 2, figure 4.2, table 4.1 (b) | annulus | `core/literature/papers/flat_scenes.py` | young: Example 2 rests; young: In Example 2 τ = 2
 (4.3) to (4.9) | the traditional step | `core/literature/papers/rate_step.py`; panel, with implicit integration: *Traditional* | young: The traditional step works
 (4.10) to (4.24) | waves in a damped solid | [physics, section 4](explanation/physics/04-strain-rate-dissipation.md), with its misprints; their result below | test: traditional_step_critical_wavelength
-(4.25) to (4.28) | viscosities that critically damp one wave | panel: *Traditional*, *Wavelength*; `core/literature/damping/traditional.py` | young: (4.25) and (4.28)
-(4.29) to (4.38) | possible for ν ≥ 1/3 | rejected with an error below 1/3: `core/literature/damping/traditional.py` | young: (4.25) and (4.28)
-table 4.2 | viscosities of both examples | `core/literature/damping/traditional.py` | young: Table 4.2
+(4.25) to (4.28) | viscosities that critically damp one wave | panel: *Traditional*, *Wavelength*; `core/literature/damping/viscous_dampings.py` | young: (4.25) and (4.28)
+(4.29) to (4.38) | possible for ν ≥ 1/3 | rejected with an error below 1/3: `core/literature/damping/viscous_dampings.py` | young: (4.25) and (4.28)
+table 4.2 | viscosities of both examples | `core/literature/damping/viscous_dampings.py` | young: Table 4.2
 figure 4.3 (a), (b) | example 1, both methods | pictures of the [new](validation/you_example1.svg) and the [traditional method](validation/you_example1_traditional.svg) | young: In Example 1 the traditional
 figure 4.4 (a), (b) | example 2, both methods | pictures of the [new](validation/you_example2.svg) and the [traditional method](validation/you_example2_traditional.svg) | young: In Example 2 the new; young: In Example 2 d2
 4.3 comparison of methods | time to rest and swings of each | both examples of [young](validation/young.md) | young: In Example 1 the new; young: In Example 2 the new
@@ -179,26 +179,26 @@ figure 4.4 (a), (b) | example 2, both methods | pictures of the [new](validation
 figure 1 | yarn-level shirt of a million nodes | no: a step of that size takes too long, and yarns collide with colliders only (panel *Kind*: *Weave*) | srd: The shirts of; [times](explanation/woven-cloth.md#time)
 (1) | good damping | [srd](validation/srd.md), the part of each damping force outside the strain's gradients | srd: Strain rate forces have no part
 (2) | equation of motion with a dissipation potential | `core/literature/damping/damping.py`; every integrator accepts it | test: integrator_step_matches_equation
-(3) | forces from a potential of the strain's rate | `core/literature/damping/dissipation.py` | srd: Strain rate forces have no part; srd: Strain rate forces do not act
+(3) | forces from a potential of the strain's rate | `core/literature/damping/viscous_dampings.py` | srd: Strain rate forces have no part; srd: Strain rate forces do not act
 (4), (5) | elastic energies and forces of a strain | `core/materials/strain_energy.py` | test: strain_energy_derivatives; test: tetrahedra_stiffness_and_force_match_papers
-(6), (7) | dissipation by elements | `core/literature/damping/dissipation.py` | srd: Strain rate forces do not act
-(8) | Jacobian with respect to velocities | `core/literature/damping/dissipation.py` | srd: (8) is symmetric
-(9) | Jacobian with respect to positions, clamped and without its second part | `core/literature/damping/dissipation.py`; in a step: `core/literature/papers/rate_step.py` | srd: (9) is the derivative; srd: (9)'s first part
+(6), (7) | dissipation by elements | `core/literature/damping/viscous_dampings.py` | srd: Strain rate forces do not act
+(8) | Jacobian with respect to velocities | `core/literature/damping/viscous_dampings.py` | srd: (8) is symmetric
+(9) | Jacobian with respect to positions, clamped and without its second part | `core/literature/damping/viscous_dampings.py`; in a step: `core/literature/papers/rate_step.py` | srd: (9) is the derivative; srd: (9)'s first part
 3.4 faster convergence, one iteration within 2% | claims about (9) | `core/literature/papers/rate_step.py` | srd: Clamped stress; srd: The changed Jacobian; srd: With one iteration, the changed Jacobian changes the kinetic energy by less than 2%, far less than the early exit does, 3.4: the spring; srd: With one iteration, the changed Jacobian changes the kinetic energy by less than 2%, far less than the early exit does, 3.4: the cloth
-3.5 Baraff and Witkin's damping | quadratic potentials of constraints | `core/materials/strains.py` with `core/literature/damping/dissipation.py`; panel: *Strain Rate* on *Springs* | test: damping_matrices_of_one_spring
-3.5 Rayleigh, D = αM + β ∂²V/∂x² | both terms | panel: *Rayleigh*, *Damping Ratio* and *α*; `core/literature/damping/rayleigh.py` | srd: Rayleigh damping is good
-(10), (11) | tangent stiffness in Rayleigh's force | `core/literature/damping/rayleigh.py`: the positive part, and the whole for comparison | srd: Rayleigh's D
+3.5 Baraff and Witkin's damping | quadratic potentials of constraints | `core/materials/strains.py` with `core/literature/damping/viscous_dampings.py`; panel: *Strain Rate* on *Springs* | test: damping_matrices_of_one_spring
+3.5 Rayleigh, D = αM + β ∂²V/∂x² | both terms | panel: *Rayleigh*, *Damping Ratio* and *α*; `core/literature/damping/viscous_dampings.py` | srd: Rayleigh damping is good
+(10), (11) | tangent stiffness in Rayleigh's force | `core/literature/damping/viscous_dampings.py`: the positive part, and the whole for comparison | srd: Rayleigh's D
 (12) | good Rayleigh damping | panel: *Strain Rate*, the default settings | srd: (12): without
 3.6 and figure 2 | the spun spring, h = 0.01 and 0.1, one iteration | `core/literature/papers/flat_scenes.py`; [picture](validation/srd_spring.svg) | srd: The spun spring; srd: Rayleigh damping slows; srd: Symplectic Euler; srd: The numerical damping; srd: With Newmark and h; srd: One Newton iteration
-(13), (14) | St. Venant–Kirchhoff | panel: *Elasticity*; `core/materials/stvk.py` | test: density_derivatives_match_papers
-(15), (16) | λ_d and μ_d | panel: *Viscosity*: factors, or values in Pa s and N s/m; `core/literature/damping/strain_rate.py` | srd: λ_d and μ_d
+(13), (14) | St. Venant–Kirchhoff | panel: *Elasticity*; `core/materials/elastic_density.py` | test: density_derivatives_match_papers
+(15), (16) | λ_d and μ_d | panel: *Viscosity*: factors, or values in Pa s and N s/m; `core/literature/damping/viscous_dampings.py` | srd: λ_d and μ_d
 (17) | rate of Green's strain | `core/materials/strains.py` | test: strain_rates_match_papers
 section 4, corotational strain | future work in the paper | panel: *Strain*: *Stretch*; `core/materials/strains.py` | srd: Corotational
 section 7, nonlinear, anisotropic, heterogeneous potentials | future work in the paper | panel: *Anisotropy* and *Axis*, *Damping Group*; not nonlinear, because the paper gives no formula | test: anisotropic_strain_rate_damping; test: painted_damping_scales_elements
 (18) | forces of sliding coordinates, with the smearing part | panel *Kind*: *Weave*; `core/yarns/elements.py` and `core/yarns/energy.py`; [physics, section 10](explanation/physics/10-woven-cloth.md) | test: yarn_energy_and_gradient_match_paper
 (19) | Jacobian with respect to positions, with sliding | not needed: damping is evaluated at the start of the step and has no such Jacobian; the paper drops the last part too | srd: The changed Jacobian
-(20), (22), (23) | bending of rods, two strains | `core/materials/rod_strains.py`; panel *Kind*: *Rope*, and *Weave* with both of its rates | srd: (23); srd: Forces of a nearly straight rod
-(21), (24) | their rates | `core/materials/rod_strains.py`, with the minus sign that is missing in print | srd: (21) and (24)
+(20), (22), (23) | bending of rods, two strains | `core/materials/rod_bending.py`; panel *Kind*: *Rope*, and *Weave* with both of its rates | srd: (23); srd: Forces of a nearly straight rod
+(21), (24) | their rates | `core/materials/rod_bending.py`, with the minus sign that is missing in print | srd: (21) and (24)
 figure 3, left | hanging and swinging cloth, β = 0.15 | `core/literature/papers/flat_scenes.py`; pictures of [hanging](validation/srd_hang.svg) and [swinging](validation/srd_swing.svg); panel *Kind*: *Cloth* | srd: A hanging cloth; srd: A swinging cloth
 5, friction and contact of yarns | persistent contacts that slide | `core/yarns/energy.py`; the force that pulls out a yarn is compared with Coulomb friction and drag | [pulls](explanation/woven-cloth.md#pulling-a-yarn-out)
 figure 3, right | yarn-level patch, β_s and β_b | a patch of yarns with `core/yarns/energy.py`; one rod on [srd](validation/srd.md) | srd: β_s alone; [patch](explanation/woven-cloth.md#srd-figure-3-right)

@@ -8,10 +8,10 @@ from scipy.sparse.linalg import cg, spsolve
 
 import test_integrators as stepping
 from dampsim.core.base.arrays import Array
-from dampsim.core.geometry.mesh.box import box_tets
+from dampsim.core.geometry.mesh.primitives import box_tets
 from dampsim.core.literature.integrators import INTEGRATORS
 from dampsim.core.literature.papers.oscillator import analytical_stability_limit, stability_limit, step_matrix
-from dampsim.core.materials.springs import spring_energy
+from dampsim.core.materials.loads_and_springs import spring_energy
 from dampsim.core.materials.tetrahedra import lumped_mass, tet_volumes
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system

@@ -11,16 +11,13 @@ import numpy as np
 import test_dissipation as rates
 import test_integrators as stepping
 from dampsim.core.base.arrays import Array
-from dampsim.core.literature.damping import rayleigh
 from dampsim.core.literature.damping.damping import Damping, DissipationPotential, PotentialDamping
-from dampsim.core.literature.damping.dissipation import Dissipation
-from dampsim.core.literature.damping.rayleigh import StiffnessDamping
-from dampsim.core.literature.damping.strain_rate import StrainRateDamping
+from dampsim.core.literature.damping.viscous_dampings import Dissipation, StiffnessDamping, StrainRateDamping, rayleigh_beta
 from dampsim.core.literature.integrators import INTEGRATORS
 from dampsim.core.literature.papers.flat_scenes import cloth, spring_orbit
 from dampsim.core.literature.papers.rate_step import PositionJacobian, RateStep
 from dampsim.core.materials import ElasticMaterial, StVK, TetElasticity
-from dampsim.core.materials.rod_strains import TangentStrain
+from dampsim.core.materials.rod_bending import TangentStrain
 from dampsim.core.materials.strain_energy import StrainEnergy, isotropic_moduli
 from dampsim.core.materials.strains import SpringStrain
 from dampsim.core.materials.tetrahedra import tet_volumes
@@ -168,7 +165,7 @@ def _stiffness(claims: list[Claim]) -> str:
         "StVK tetrahedra stretched or squeezed along one axis: ‖K⁺ − K‖/‖K‖, and the smallest eigenvalue of K over the largest. Where it is negative,\n"
         "βK adds energy.\n\n"
         + table(["stretch", "‖K⁺ − K‖/‖K‖", "smallest eigenvalue"], rows)
-        + "\n*Rayleigh* in the panel uses K⁺; `core/literature/damping/rayleigh.py` has both. In the spring experiment below, they differ by less than 0.1 J.\n\n"
+        + "\n*Rayleigh* in the panel uses K⁺; `core/literature/damping/viscous_dampings.py` has both. In the spring experiment below, they differ by less than 0.1 J.\n\n"
     )
 
 
@@ -436,7 +433,7 @@ def _split() -> float:
     """Return the relative error of a bar's dissipated power with two viscosity factors, compared with (15)."""
     matrix, body = rates.damping_matrix(StrainRateDamping, lambda_d=3.0, mu_d=7.0)
     rest, material = body.block.rest, body.material
-    scale = rayleigh.rayleigh_beta(body) * float(np.prod(np.ptp(rest, axis=0)))
+    scale = rayleigh_beta(body) * float(np.prod(np.ptp(rest, axis=0)))
     lam, mu = 3.0 * material.lam * scale, 7.0 * material.mu * scale
     grown, sheared = rest.ravel(), (rest[:, [1]] * np.array([1.0, 0.0, 0.0])).ravel()
     return max(abs(grown @ matrix @ grown / (9.0 * lam + 6.0 * mu) - 1.0), abs(sheared @ matrix @ sheared / mu - 1.0))

@@ -9,8 +9,8 @@ import numpy as np
 
 import test_stress_form as steps
 from dampsim.core.base.arrays import Array
-from dampsim.core.geometry.mesh.box import box_tets
-from dampsim.core.literature.damping.traditional import viscosities
+from dampsim.core.geometry.mesh.primitives import box_tets
+from dampsim.core.literature.damping.viscous_dampings import viscosities
 from dampsim.core.literature.papers.flat_scenes import annulus, pressed_trapezoid, pulled_annulus, trapezoid
 from dampsim.core.literature.papers.rate_step import TraditionalStep
 from dampsim.core.literature.papers.stress_form import StressForm

@@ -13,10 +13,9 @@ import numpy as np
 from ...base.arrays import Array, Index, Mask
 from ...native.box_tree import BoxTree, SweptTree
 from ...native.library import load_library
-from ..mesh.box import bounding_box
+from ..mesh.primitives import bounding_box, closest_points_of_lines
 from ..mesh.triangles import Triangles, cross_rows, dot_rows
 from .broad_phase import overlapping_spheres, sorted_pairs, split_segments
-from .closest_points import closest_points_of_lines
 from .proximity import PairExclusion
 
 # Barycentric weights above minus this count as inside, so that rounding opens no gap between triangles.

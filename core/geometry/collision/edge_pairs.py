@@ -9,9 +9,9 @@ import numpy as np
 from ...base.arrays import Array, Index
 from ...native.box_tree import EdgeTree, MovingEdgeTree
 from ...native.library import load_library
+from ..mesh.primitives import closest_points_of_lines
 from ..mesh.triangles import Topology, Triangles, unit_vectors
 from .broad_phase import overlapping_spheres, sorted_pairs, split_segments
-from .closest_points import closest_points_of_lines
 from .proximity import PairExclusion
 
 # Sine of the angle below which edges count as parallel: their closest points are then ill-defined.

@@ -14,10 +14,10 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from ...base.arrays import Array, Index, Mask
+from ..mesh.primitives import closest_points_on_triangles
 from ..mesh.triangles import Triangles, unit_vectors
 from ..tetmesh.winding_number import WindingNumber
 from .bounding_discs import BoundingDiscs, discs_within_reach, one_disc_per_triangle
-from .closest_points import closest_points_on_triangles
 from .pair_rules import PairRules
 
 PairExclusion = Callable[[Index, Index], Mask]

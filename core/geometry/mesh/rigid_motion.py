@@ -1,4 +1,4 @@
-"""Rigid motions: rigid-body modes, free rotation with constant angular momentum, and best-fit rigid motions."""
+"""Affine and rigid motions: maps of points, rigid-body modes, free rotation with constant angular momentum, fits."""
 
 from __future__ import annotations
 
@@ -166,3 +166,8 @@ def _shortest_rotation(old: Array, new: Array) -> Array:
     x, y, z = axis.tolist()
     cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]).T
     return np.asarray(np.eye(3) - cross + cross @ cross / (1.0 + cosine))
+
+
+def transform_points(matrix: Array, points: Array) -> Array:
+    """Return points (v, 3) transformed by an affine matrix (4, 4)."""
+    return np.asarray(points @ matrix[:3, :3].T + matrix[:3, 3])

@@ -1,4 +1,4 @@
-"""Interface of all dampings, and the classes that combine several of them."""
+"""Interface of all dampings, classes that combine several of them, sequences of stages, and fractions per frame."""
 
 from __future__ import annotations
 
@@ -112,3 +112,28 @@ class BlockwiseDamping(Damping):
             return None
         empty = [csr_matrix((3 * (part.stop - part.start),) * 2) if m is None else m for part, m in matrices]
         return block_diag(empty, format="csr")
+
+
+# Frame rate at which gamma is the fraction removed per frame.
+REFERENCE_FRAME_RATE = 24.0
+
+
+def retained_fraction(gamma: float, h: float) -> float:
+    """Return the fraction that a step of h seconds retains if a fraction gamma is removed in a 24th of a second."""
+    return float((1.0 - gamma) ** (REFERENCE_FRAME_RATE * h))
+
+
+def removed_fraction(kappa: float, h: float) -> float:
+    """Return the gamma of which a step of h seconds retains kappa, see retained_fraction; 0 if kappa adds velocity."""
+    return float(1.0 - min(kappa, 1.0) ** (1.0 / (REFERENCE_FRAME_RATE * h)))
+
+
+# Choice of the second torque scheme: the same as the first.
+SAME_SCHEME = "SAME"
+
+
+def damping_stages(dials: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return (kind of clusters, torque scheme) of each stage that the dials select, in order."""
+    first, then = dials["torque"], dials.get("torque_then", SAME_SCHEME)
+    kinds = dials["clusters"].split("_THEN_")
+    return tuple((kind, first if place == 0 or then == SAME_SCHEME else then) for place, kind in enumerate(kinds))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from .explicit import ForwardEuler, SymplecticEuler
-from .implicit import BackwardEuler, ImplicitMidpoint, LinearBackwardEuler, Newmark
-from .integrator import DampedSystem, Integrator
-from .integrator_stepper import IntegratorStepper
+from .integrator import DampedSystem, Integrator, IntegratorStepper
+from .methods import BackwardEuler, ForwardEuler, ImplicitMidpoint, LinearBackwardEuler, Newmark, SymplecticEuler
 
 INTEGRATORS: tuple[type[Integrator], ...] = (
     BackwardEuler,

@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 from ...base.arrays import Array, Index
 from ...base.errors import DampSimError, ParameterError
 from ...base.wording import unknown_name
-from ...geometry.mesh.box import box_tets
+from ...geometry.mesh.primitives import box_tets
 from ...materials import ElasticDensity, ElasticMaterial, StableNeoHookean, TetElasticity
 from ...materials.tetrahedra import lumped_mass, tet_volumes
 from ...measure.plot import line_chart
@@ -27,8 +27,8 @@ from ...solvers.objective import Outcome
 from ...system.inputs import BlockInputs
 from ...system.state import State
 from ...system.system import System, build_system
+from ..damping import DAMPINGS
 from ..damping.damping import DampedBody, Damping
-from ..damping.registry import DAMPINGS
 from ..integrators import INTEGRATORS, Integrator, IntegratorStepper
 
 SIZE = (1.0, 0.25, 0.25)

@@ -25,9 +25,8 @@ from scipy.sparse.linalg import splu
 from ...base.arrays import Array
 from ...materials.strain_energy import StrainEnergy, isotropic_moduli
 from ...system.system import System
-from ..damping.damping import Damping
-from ..damping.dissipation import Dissipation
-from ..damping.frame_rate import REFERENCE_FRAME_RATE
+from ..damping.damping import REFERENCE_FRAME_RATE, Damping
+from ..damping.viscous_dampings import Dissipation
 
 
 class PositionJacobian(StrEnum):

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...base.arrays import Array, Index
-from ...geometry.mesh.box import box_tets
+from ...geometry.mesh.primitives import box_tets
 from ...materials import ElasticMaterial
-from ...materials.springs import spring_energy
+from ...materials.loads_and_springs import spring_energy
 from ...system.discretization import BodyDiscretization
 from ...system.term import ForceTerm, Potential
 from ..damping.damping import Damping

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ...literature.damping.registry import DAMPINGS
-from ...literature.damping.stages import SAME_SCHEME
-from ...literature.damping.strain_rate import ViscosityBy
+from ...literature.damping import DAMPINGS
+from ...literature.damping.damping import SAME_SCHEME
+from ...literature.damping.viscous_dampings import ViscosityBy
 from ...literature.integrators import INTEGRATORS
 from .choices import DampingBy, ReferenceChoice
 from .parameter import Choice, parameter

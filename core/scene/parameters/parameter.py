@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from ...base.errors import ParameterError
-from ...base.untrusted_files import shown_text
+from ...base.errors import ParameterError, shown_text
 from ...base.wording import format_number, match_name, unknown_name
 
 

@@ -11,14 +11,9 @@ from dataclasses import dataclass, fields
 from .choices import Accuracy, DampingBy
 from .contact import ContactSettings
 from .damping import DampingSettings
-from .dials import DialSettings
-from .fibres import FibreSettings
-from .material import MaterialSettings
+from .material import FibreSettings, MaterialSettings, PlasticSettings, WeaveSettings
+from .motion import DialSettings, PinSettings, ShotSettings
 from .parameter import AffectedPart, Parameter
-from .pins import PinSettings
-from .plastic import PlasticSettings
-from .shot import ShotSettings
-from .weave import WeaveSettings
 
 TOLERANCES: dict[str, float] = {Accuracy.PREVIEW: 1e-2, Accuracy.BAKE: 1e-3, Accuracy.TIGHT: 1e-8}
 

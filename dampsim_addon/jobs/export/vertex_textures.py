@@ -19,7 +19,7 @@ import numpy as np
 from ....core import Array, SceneError
 from ....core.base.arrays import SinglePrecisionArray
 from ....core.frames.texture_files import decode_exr, decode_png, encode_exr, encode_png
-from ....core.geometry.mesh.affine import transform_points
+from ....core.geometry.mesh.rigid_motion import transform_points
 from ...blender.dampsim_names import PREFIX
 from ...blender.sampler import world_vertices
 from .form import Format, run_exporter, run_importer

@@ -17,7 +17,8 @@ from bpy.props import StringProperty
 from bpy.types import Context, Menu, Operator, UILayout
 
 from ....core import PARAMETERS, ParameterError
-from ....core.base.untrusted_files import MAX_SHOWN, open_regular_file, printable_text
+from ....core.base.errors import MAX_SHOWN, printable_text
+from ....core.base.untrusted_files import open_regular_file
 from ...translations import report, translate
 from ..objects import chosen_simulated, is_simulated
 

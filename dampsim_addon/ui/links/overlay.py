@@ -11,7 +11,7 @@ from mathutils import Vector
 from mathutils.kdtree import KDTree
 
 from ....core import Array, Index
-from ....core.geometry.mesh.affine import transform_points
+from ....core.geometry.mesh.rigid_motion import transform_points
 from ... import live
 from ...blender.modifiers import DEFORMING, has_deform_modifier, simulated_topology_modifiers
 from ...blender.sampler import mesh_positions

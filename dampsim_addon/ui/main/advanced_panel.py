@@ -9,7 +9,7 @@ from bpy.types import Context, Panel
 
 from ....core import DampingBy, ReferenceChoice, kind_by_name
 from ....core.base.wording import format_count, format_number
-from ....core.literature.damping.frame_rate import removed_fraction, retained_fraction
+from ....core.literature.damping.damping import removed_fraction, retained_fraction
 from ....core.simulation.dials import law_for_settings
 from ....core.simulation.method_selection import (
     has_reference_effect,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bpy
 import numpy as np
 
-from ....core.geometry.mesh.affine import transform_points
+from ....core.geometry.mesh.rigid_motion import transform_points
 from ....core.scene.body import HARD_PIN_WEIGHT
 from ...blender.sampler import mesh_positions, world_vertices
 from ...scene_reader.pin_proposals import PinProposal

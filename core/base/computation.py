@@ -1,12 +1,12 @@
-"""Progress of long work: named stages, and generators of steps that return their result."""
+"""Long computations: progress in stages and steps, and results that are kept for the next time."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 from collections import Counter
-from collections.abc import Callable, Generator
-from typing import TypeVar
+from collections.abc import Callable, Generator, Hashable
+from typing import Generic, TypeVar
 
 _Progress = TypeVar("_Progress")
 _Converted = TypeVar("_Converted")
@@ -97,3 +97,32 @@ def run_steps(work: Generator[_Progress, None, _Result], on_step: Callable[[_Pro
                 result: _Result = end.value
                 return result
             on_step(progress)
+
+
+Result = TypeVar("Result")
+
+
+class Memo(Generic[Result]):
+    """Least-recently-used cache of results, by hashable keys."""
+
+    def __init__(self, capacity: int) -> None:
+        """Create an empty cache. capacity: number of results; the least recently used one is dropped first."""
+        self._capacity = capacity
+        self._results: dict[Hashable, Result] = {}
+
+    def get(self, key: Hashable, make: Callable[[], Result]) -> Result:
+        """Return the result stored under the key; make and store it if there is none."""
+        if key in self._results:
+            self._results[key] = result_found = self._results.pop(key)
+            return result_found
+        result = make()
+        while len(self._results) >= self._capacity:
+            del self._results[next(iter(self._results))]
+        self._results[key] = result
+        return result
+
+    def clear(self) -> None:
+        self._results.clear()
+
+    def __len__(self) -> int:
+        return len(self._results)
