@@ -12,7 +12,12 @@ import test_dissipation as rates
 import test_integrators as stepping
 from dampsim.core.base.arrays import Array
 from dampsim.core.literature.damping.damping import Damping, DissipationPotential, PotentialDamping
-from dampsim.core.literature.damping.viscous_dampings import Dissipation, StiffnessDamping, StrainRateDamping, rayleigh_beta
+from dampsim.core.literature.damping.viscous_dampings import (
+    Dissipation,
+    StiffnessDamping,
+    StrainRateDamping,
+    rayleigh_beta,
+)
 from dampsim.core.literature.integrators import INTEGRATORS
 from dampsim.core.literature.papers.flat_scenes import cloth, spring_orbit
 from dampsim.core.literature.papers.rate_step import PositionJacobian, RateStep
