@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from . import cli, live, translations
+from . import cli, live, translations, ui
 from .blender import geometry_nodes
-from .live import background_render, main_thread
 from .live import handlers as live_handlers
+from .live import main_thread
 from .model import (
     cache_status,
     muscle_properties,
@@ -19,7 +19,6 @@ from .model import (
 from .scene_reader import isolation
 from .session import Dispatcher
 from .status import bake_changes, followed_names, model_errors, pieces
-from .ui import panels
 from .ui.common import manual
 from .ui.main import idle_resimulation
 from .ui.viewport import overlay
@@ -27,11 +26,11 @@ from .ui.viewport import overlay
 # In the order in which an event reaches them.
 SUBSCRIBERS = (
     registry, followed_names, geometry_nodes, object_index, save_handlers, isolation, cache_status, bake_changes,
-    pieces, model_errors, background_render, live_handlers, main_thread, idle_resimulation,
+    pieces, model_errors, live, live_handlers, main_thread, idle_resimulation,
 )  # fmt: skip
 DISPATCHER = Dispatcher(*(module.SUBSCRIBER for module in SUBSCRIBERS))
 MODULES = (
-    DISPATCHER, translations, parameter_properties, muscle_properties, properties, live, presets, panels, overlay,
+    DISPATCHER, translations, parameter_properties, muscle_properties, properties, live, presets, ui, overlay,
     manual, cli,
 )  # fmt: skip
 

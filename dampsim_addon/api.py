@@ -23,8 +23,8 @@ from .jobs import info as informing
 from .jobs.blends import blend_bakes, remove_baked_blends
 from .jobs.clear import clear_bake as clear_one
 from .jobs.landing import retime_bake, set_rest_frame
-from .jobs.maps import update_maps
 from .jobs.result import Result
+from .model.colliders import update_maps
 from .model.objects import is_simulated
 from .scene_reader.parts import append_part
 from .scene_reader.setups import TYPE_NAMES

@@ -193,7 +193,7 @@ class Increments(keys.KeyTarget):
 _SHOT_FILE = '''
 """PC2 file with a fixed name."""
 
-from .pc2 import PointCache
+from .cache_file import PointCache
 
 
 class ShotFile(PointCache):
@@ -274,7 +274,7 @@ ADDITIONS = {
         {"dampsim_addon/targets/increments.py": _INCREMENTS, "dampsim_addon/targets/shot_file.py": _SHOT_FILE},
         {
             "dampsim_addon/targets/__init__.py": (
-                ("from .mdd", "from .increments import Increments\nfrom .mdd"),
+                ("from .shape_key_targets", "from .increments import Increments\nfrom .shape_key_targets"),
                 ("from .target import", "from .shot_file import ShotFile\nfrom .target import"),
                 ("\n)  # fmt: skip", " Increments, ShotFile,\n)  # fmt: skip"),
             ),

@@ -9,5 +9,5 @@ from typing import Any
 def history_bytes(history: Any) -> dict[tuple[str, str], bytes]:
     """Return the bytes of a history's arrays by block and name."""
     core = type(history).__module__.rpartition(".system.")[0]
-    arrays = importlib.import_module(f"{core}.frames.history_arrays").history_arrays(history)
+    arrays = importlib.import_module(f"{core}.frames.frame").history_arrays(history)
     return {(block, name): value.tobytes() for block, own in arrays.items() for name, value in own.items()}

@@ -11,6 +11,7 @@ compiled kernel of tools/kernel.py, one wheel per platform for all Pythons, and 
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import re
 import runpy
@@ -50,7 +51,12 @@ LEFT_OUT = ("__pycache__", *(f"{name}.py" for name in EXPERIMENTS))
 
 
 # Names of the samples in a zip.
-SAMPLES = tuple(runpy.run_path(str(ROOT / "dampsim_addon" / "blender" / "samples.py"))["SAMPLES"])
+_SAMPLE_LIST = ast.parse((ROOT / "dampsim_addon" / "ui" / "add" / "add_operators.py").read_text(encoding="utf-8"))
+SAMPLES = next(
+    tuple(ast.literal_eval(node.value))
+    for node in _SAMPLE_LIST.body
+    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SAMPLES"
+)
 
 
 def scipy_version() -> str:

@@ -26,7 +26,7 @@ REDUNDANT = re.compile(
     r"(^|/)(tests?|docs|requirements|tools|\.[^/]+)(/|$)|\.blend1?$|^sample_blends/|/papers/(?!__init__|compare)"
     r"|(dask|flamenco|openjd)[^/]*$"
 )
-SAMPLE_LIST = "dampsim_addon/blender/samples.py"
+SAMPLE_LIST = "dampsim_addon/ui/add/add_operators.py"
 # Table of the pages of the manual that the add-on opens, and parts of a page that run or load something.
 MANUAL_TABLE = "dampsim_addon/ui/common/manual.py"
 ACTIVE_PART = re.compile(r"""(?i)<(script|iframe|object|embed|form)\b|\bon\w+=|src=["']?\w+:|@import|url\(\w+:""")

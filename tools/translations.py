@@ -53,7 +53,7 @@ NOT_SHOWN = re.compile(
 )
 # Calls and fields whose short texts are shown too.
 SHOWN = re.compile(
-    r"(^|\.)(label|operator|menu|prop|translate|draw_wrapped|draw_property|Issue|_button|_issue_with_fixes|Step|count_label)$"
+    r"(^|\.)(label|operator|menu|prop|translate|draw_wrapped|draw_property|Issue|fix_button|issue_with_fixes|Step|count_label)$"
 )
 NO_MESSAGE = re.compile(
     r"\w+ papers|how (steps|the shot) |nodes, elements|antenna |Not \{|kind: \{|bone \{places|DampSim$|It$|Them$"

@@ -17,7 +17,7 @@ import bpy
 
 from .dampsim_names import MAPS_TAG, is_maps_modifier
 from .hair_tree import HairCollider, collider_mesh
-from .mesh_cache import add_cache_modifier, remove_modifier
+from .modifiers import add_cache_modifier, remove_modifier
 from .node_builder import NodeBuilder
 
 MAPS_MODIFIER = "DampSim Maps"

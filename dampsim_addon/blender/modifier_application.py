@@ -13,7 +13,7 @@ from ...core import Index, SceneError
 from ...core.base.arrays import SinglePrecisionArray
 from .animation import is_modifier_animated
 from .dampsim_names import PREFIX, is_output_modifier
-from .dependencies import is_local
+from .movers import is_local
 from .sampler import mesh_positions, read_array
 
 # Modifier types whose result depends only on the mesh and on their own settings.

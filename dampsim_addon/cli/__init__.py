@@ -16,8 +16,8 @@ import bpy
 from ...core import DampSimError, ParameterError
 from ...core.base.wording import unknown_name
 from ..farm import report_file
-from ..work.cancellation import Cancelled
-from . import bake_commands, cache_commands, compare_commands, farm_commands, landing_commands, walk_commands, work_unit
+from ..work.steps import Cancelled
+from . import bake_commands, farm_commands, landing_commands, search_commands, work_unit
 from .options import UsageError
 
 DONE, FAILED, USAGE, BUG = 0, 1, 2, 3
@@ -50,7 +50,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="dampsim", description="Bake, compare and export DampSim objects of a .blend file.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
-    for group in (bake_commands, landing_commands, compare_commands, farm_commands, walk_commands, cache_commands):
+    for group in (bake_commands, landing_commands, search_commands, farm_commands):
         group.add_to(commands)
     return parser
 

@@ -1,30 +1,31 @@
-"""Commands bake, clear, info and export."""
+"""Commands bake, clear, info, export and caches."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import bpy
 
-from ...core import PARAMETERS, DampSimError
+from ...core import PARAMETERS, CacheError, DampSimError
 from ...core.base.wording import format_bytes, format_count, format_metres, format_percent, unknown_name
 from ...core.scene.part import KEYABLE_PART_DIALS
 from ...core.simulation.method_selection import method_warnings
-from ..blender.operator_calls import call_operator
 from ..compare.contact_sheet import render_strip
 from ..jobs import bake as job
 from ..jobs import export, info
-from ..jobs.clear import clear_bake
+from ..jobs.clear import clear_bake, remove_unused_cache, unused_caches
 from ..jobs.result import Result
 from ..model.caches import override_blend_path
 from ..model.groups import Group, groups_of
 from ..model.properties import read_settings
 from ..targets import TARGETS
 from ..targets.cache_file import baked_file
+from ..work.operators import call_operator
 from ..work.steps import run_steps
 from .options import (
     UsageError,
@@ -86,6 +87,12 @@ def add_to(commands: Any) -> None:
         help="check the limits of this engine: bone weights, morph targets and bones",
     )  # fmt: skip
     exported.add_argument("--output", metavar="FILE", required=True, help="path of the files without their suffix")
+    caches = commands.add_parser(
+        "caches", help="list caches in DampSim's default folder whose .blend file no longer exists"
+    )
+    caches.add_argument("--remove", action="store_true", help="remove these caches")
+    caches.add_argument("--report", metavar="FILE", help="write a JSON report to this file")
+    caches.set_defaults(run=run_caches)
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
@@ -262,3 +269,22 @@ def _bake_group(group: Group, options: argparse.Namespace) -> list[Result]:
     scene, layer = bpy.context.scene, bpy.context.view_layer
     steps = job.bake_group(scene, layer, group, options.restart, options.start, frames=frames)
     return run_steps(steps, progress_printer(group.name, options))
+
+
+def run_caches(options: argparse.Namespace) -> Report:
+    """Run the command caches."""
+    entries, is_complete = [], True
+    for one in unused_caches():
+        last_write = time.strftime("%Y-%m-%d", time.localtime(one.used))
+        print(f"dampsim: {one.folder}: {format_bytes(one.size)}, last used {last_write}, {one.why}", flush=True)
+        problem = ""
+        if options.remove:
+            try:
+                remove_unused_cache(one)
+            except CacheError as error:
+                problem, is_complete = str(error), False
+                print(f"dampsim: {problem}", file=sys.stderr, flush=True)
+        entries.append({**asdict(one), "removed": options.remove and not problem, "problem": problem})
+    total = format_bytes(sum(entry["size"] for entry in entries))
+    print(f"dampsim: unused caches: {len(entries)}, {total}" + (", removed" if options.remove and is_complete else ""))
+    return is_complete, entries

@@ -16,7 +16,7 @@ import bpy
 from ..farm import page
 from ..farm.job_queue import JobQueue, run_locally, write_failure_report
 from ..farm.shots import BAKE_OPTIONS, CANCEL, Unit, parse_wedges, units_from_folder, units_from_list, write_units
-from ..work.cancellation import GRACE_PERIOD, Cancelled, CancelWatch
+from ..work.steps import GRACE_PERIOD, Cancelled, CancelWatch
 from .bake_commands import Report
 from .options import UsageError
 

@@ -12,7 +12,7 @@ from ..blender.maps import detach_maps
 from ..jobs.bake import bake_all
 from ..jobs.blends import blend_bakes, remove_baked_blends
 from ..jobs.landing import retime_bake, set_rest_frame
-from ..jobs.maps import update_maps
+from ..model.colliders import update_maps
 from ..targets.landing import DEFAULT_LENGTH, Blend
 from ..work.steps import run_steps
 from .bake_commands import Report, save_file

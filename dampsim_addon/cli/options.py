@@ -12,8 +12,7 @@ import bpy
 from ...core import PARAMETERS
 from ...core.base.wording import match_name, unknown_name
 from ..model.objects import simulated_in_scene
-from ..work.cancellation import Cancelled
-from ..work.steps import Step
+from ..work.steps import Cancelled, Step
 
 
 class UsageError(Exception):

@@ -15,7 +15,7 @@ import bpy
 from ..blender.dampsim_names import is_bake_cache_file, is_output_modifier
 from ..farm import report_file
 from ..farm.shots import RESULT_OPTIONS
-from ..work.cancellation import CancelWatch, exclusive_lock
+from ..work.steps import CancelWatch, exclusive_lock
 from .options import UsageError
 
 

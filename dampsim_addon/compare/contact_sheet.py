@@ -16,11 +16,11 @@ import numpy as np
 from ...core import Array, SceneError
 from ...core.base.errors import disk_errors
 from ...core.geometry.mesh.rigid_motion import transform_points
-from ..blender.operator_calls import call_operator
 from ..blender.sampler import Sampler
 from ..jobs.export.staging import temporary_values
 from ..live import display
 from ..model.caches import frame_cache
+from ..work.operators import call_operator
 from ..work.steps import Step
 
 _WIDTH = 320

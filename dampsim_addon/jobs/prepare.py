@@ -17,8 +17,7 @@ from ..scene_reader.scene_builder import build_scene
 from ..status.measurements import store_measurements
 from ..status.overlaps import record_overlaps
 from ..targets import get_target
-from ..work.background_thread import run_in_thread
-from ..work.steps import Step, counted_steps, map_steps
+from ..work.steps import Step, counted_steps, map_steps, run_in_thread
 from .plan import BakePlan
 
 # Parts into which the progress of a stage is divided.

@@ -12,7 +12,7 @@ import bpy
 
 from ...core import Array, CacheError, DampSimError
 from ..blender.dampsim_names import LIVE_MODIFIER, live_modifier, live_modifiers
-from ..blender.mesh_cache import add_cache_modifier, pc2_header, place_modifier, play_file, remove_modifier
+from ..blender.modifiers import add_cache_modifier, pc2_header, place_modifier, play_file, remove_modifier
 from ..model.groups import Group, group_key, groups_of
 from ..model.objects import simulated_in_scene
 from .live_frame import is_in_draft

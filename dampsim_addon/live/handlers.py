@@ -13,12 +13,12 @@ import bpy
 from bpy.types import Camera, Light, Material, Scene, Screen, WindowManager, WorkSpace, World
 
 from ..blender.sampler import ACTIVE_SAMPLERS, GroupSampler
-from ..blender.viewports import redraw_viewports
 from ..model.groups import Group, group_key, groups_of
 from ..model.objects import all_simulated, simulated_in_scene
 from ..model.registry import frozen_scene, reuse_last_scan
 from ..session import SessionState, Subscriber
 from ..status import results
+from ..work.operators import redraw_viewports
 from . import display, main_thread
 from .live_frame import FrameStatus, is_in_draft
 from .liveness import is_live

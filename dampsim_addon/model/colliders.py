@@ -1,4 +1,4 @@
-"""Colliders of the file, and the selection of those that act on a simulated object."""
+"""Colliders of the file, the selection of those that act on a simulated object, and its maps of contact with them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import bpy
 from ...core import COLLIDER_PARAMETERS, ColliderSettings, ParameterError, SceneError
 from ...core.base.wording import closest_name
 from ..blender.animation import animated_paths, is_modifier_animated
+from ..blender.hair_tree import HairCollider
+from ..blender.maps import attach_maps, contact_range_of
 from ..blender.modifiers import can_change_topology
 from ..blender.vertex_groups import check_evaluated_weights
 from .groups import Group, group_of
 from .object_index import ObjectIndex
-from .objects import is_simulated
+from .objects import check_editable, is_simulated
 
 
 class ColliderIssue(enum.Enum):
@@ -165,3 +167,23 @@ def simulation_view_layer(scene: bpy.types.Scene) -> bpy.types.ViewLayer:
     """Return the view layer in which a scene is simulated, as far as it is known."""
     here = bpy.context.view_layer
     return here if here is not None and bpy.context.scene == scene else scene.view_layers[0]
+
+
+# Part of the largest dimension of an object at which its contact map falls to 0, unless the user chooses a distance.
+_CONTACT_PART = 0.02
+
+
+def update_maps(view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, contact_range: float = 0.0) -> None:
+    """Add maps to an object, or update their colliders.
+
+    contact_range: distance at which the contact map falls to 0, m; 0 for that of the last time, or for a part of the
+    object's size.
+    Raises SceneError for a linked object.
+    """
+    check_editable(obj)
+    colliders = [HairCollider(one, is_plane=one.dampsim_collider.plane) for one in active_colliders(obj, view_layer)]
+    chosen = contact_range or contact_range_of(obj)
+    distance = chosen or _CONTACT_PART * max(obj.dimensions[:]) or _CONTACT_PART
+    # The nodes measure in the space of the object.
+    scale = max(map(abs, obj.matrix_world.to_scale()[:])) or 1.0
+    attach_maps(obj, colliders, distance / scale, chosen)

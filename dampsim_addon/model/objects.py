@@ -10,8 +10,8 @@ import bpy
 from bpy.types import Context
 
 from ...core import SceneError
-from ..blender.viewports import redraw_viewports
 from ..translations import translate
+from ..work.operators import redraw_viewports
 from .registry import scan_objects
 
 

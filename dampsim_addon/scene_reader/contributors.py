@@ -21,9 +21,9 @@ import bpy
 
 from ..blender.animation import driver_targets, drivers_of
 from ..blender.dampsim_names import is_bake_cache_file, is_output_modifier
-from ..blender.dependencies import References
 from ..blender.geometry_nodes import modifier_effect, node_effect
 from ..blender.hair import find_hair, hair_colliders, update_hair
+from ..blender.movers import References
 from ..blender.sampler import GroupSampler
 from ..model.colliders import active_colliders_by_member
 from ..model.force_fields import fields_acting_on

@@ -16,10 +16,9 @@ from contextlib import contextmanager
 import bpy
 
 from ..blender.animation import animated_paths, driver_targets, drivers_of
-from ..blender.dependencies import References
 from ..blender.geometry_nodes import modifier_effect
 from ..blender.hair import guide_object
-from ..blender.movers import ModifierEffect, can_move, modifier_type_effect
+from ..blender.movers import ModifierEffect, References, can_move, modifier_type_effect
 from ..blender.sampler import GroupSampler
 from ..session import Subscriber
 from .contributors import direct_contributors, frame_handler_inputs, is_in_viewports, is_tracked_driver

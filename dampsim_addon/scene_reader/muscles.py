@@ -23,9 +23,8 @@ from ...core.base.wording import closest_name
 from ...core.bodies.springs import SpringsKind
 from ...core.scene.muscles import MUSCLE_OVERRIDES
 from ..blender.animation import animated_paths
-from ..blender.edge_attributes import edge_values, marked_edges
 from ..blender.sampler import frame_rate
-from ..blender.vertex_groups import read_weights
+from ..blender.vertex_groups import edge_values, marked_edges, read_weights
 
 # Prefix of the attributes that mark edges of muscles and sensors.
 ATTRIBUTE_PREFIX = "dampsim_"

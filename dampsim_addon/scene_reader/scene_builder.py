@@ -1,4 +1,4 @@
-"""Conversion of simulated objects and their surroundings to a core scene."""
+"""Conversion of simulated objects, with their seams, and their surroundings to a core scene."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from ...core import (
 from ...core.base.wording import closest_name
 from ...core.bodies.solid import SolidKind
 from ...core.bodies.weave import WeaveKind
+from ...core.geometry.mesh.seams import SeamError, pair_border_vertices
 from ...core.simulation.method_selection import supports_damping_map, torque_schemes
 from ..blender.animation import animated_paths, has_keyed_points
 from ..blender.collider_reader import ColliderReader
@@ -43,7 +44,6 @@ from ..model.properties import VERTEX_GROUP_ROLES, effective_value, read_setting
 from .muscles import build_controller, has_muscles, read_dampers
 from .parts import assigned_parts, find_wrong_part, read_parts
 from .sample_reader import SampleReader, has_evaluated_pins
-from .seams import seam_pairs
 
 
 def has_group_effect(obj: bpy.types.Object, role: str) -> bool:
@@ -265,3 +265,45 @@ def is_deformed(obj: bpy.types.Object) -> bool:
         return True
     keys = obj.data.shape_keys
     return keys is not None and bool(animated_paths(keys))
+
+
+# Prefix of the names of seam groups, in lower case.
+_SEAM_PREFIX = "seam"
+
+
+def seam_groups(obj: bpy.types.Object) -> list[str]:
+    """Return the names of the vertex groups that mark seams."""
+    return [group.name for group in obj.vertex_groups if group.name.lower().startswith(_SEAM_PREFIX)]
+
+
+def seam_pairs(obj: bpy.types.Object, rest: bpy.types.Object, surface: Surface) -> Index:
+    """Return pairs (s, 2) of sewn vertices. Raises MeshError where the borders of a group do not match.
+
+    rest: see Sampler.rest_pose().
+    """
+    loose = _loose_edges(rest.data) if obj.dampsim.sew_loose_edges else np.zeros((0, 2), np.int64)
+    names, found = seam_groups(obj), [loose]
+    for name, painted in zip(names, read_weights(rest, names), strict=True):
+        found.append(_group_seam_pairs(obj.name, name, surface, painted))
+    return np.concatenate(found)
+
+
+def _group_seam_pairs(owner: str, name: str, surface: Surface, painted: Array) -> Index:
+    try:
+        return pair_border_vertices(surface.vertices, surface.triangles, painted > 0.0)
+    except SeamError as error:
+        raise MeshError(
+            f"{owner}: vertex group '{name}' {error}. Assign the vertices of both borders to be sewn, "
+            "or rename the group."
+        ) from error
+
+
+def _loose_edges(mesh: bpy.types.Mesh) -> Index:
+    """Return the edges (e, 2) without faces."""
+    ends = np.empty(2 * len(mesh.edges), dtype=np.int32)
+    mesh.edges.foreach_get("vertices", ends)
+    used = np.empty(len(mesh.loops), dtype=np.int32)
+    mesh.loops.foreach_get("edge_index", used)
+    is_loose = np.ones(len(mesh.edges), dtype=bool)
+    is_loose[used] = False
+    return np.asarray(ends.reshape(-1, 2)[is_loose], dtype=np.int64)

@@ -18,16 +18,14 @@ from ...core import PARAMETERS
 from ..blender.animation import driver_targets, drivers_of, has_keyed_points, user_fcurves
 from ..blender.bone_bakes import kept_pose
 from ..blender.dampsim_names import bake_mark, is_output_modifier
-from ..blender.edge_attributes import edge_values, marked_edges
 from ..blender.modifiers import DEFORMING, modifier_settings, sampled_modifiers
 from ..blender.movers import referenced_objects
 from ..blender.sampler import read_array
-from ..blender.vertex_groups import read_weights
+from ..blender.vertex_groups import edge_values, marked_edges, read_weights
 from ..model.colliders import active_colliders, roughness_group, simulation_view_layer
 from ..scene_reader.muscles import controller_settings, damper_attribute, has_muscles, sensor_targets
 from ..scene_reader.parts import find_animated_dial
-from ..scene_reader.scene_builder import effective_groups
-from ..scene_reader.seams import seam_groups
+from ..scene_reader.scene_builder import effective_groups, seam_groups
 from .setup_digests import (
     array_bytes,
     bone_places,

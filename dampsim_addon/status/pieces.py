@@ -25,8 +25,7 @@ from ..model.object_index import MAX_CHECKED_UPDATES, ObjectIndex
 from ..model.objects import refresh_active
 from ..model.properties import read_settings
 from ..scene_reader.mesh_parts import MeshParts, is_fully_pinned, modelled_labels, read_mesh_parts
-from ..scene_reader.scene_builder import has_animated_pressure
-from ..scene_reader.seams import seam_groups
+from ..scene_reader.scene_builder import has_animated_pressure, seam_groups
 from ..session import SessionState, Subscriber
 
 Key = tuple[object, ...]

@@ -5,14 +5,11 @@ from __future__ import annotations
 import bpy
 
 from ...core import SceneError
-from .absolute_keys import AbsoluteKeys
 from .alembic import Alembic
 from .bones import Bones
-from .compressed_keys import CompressedKeys
+from .cache_file import Mdd, PointCache
 from .existing_bones import ExistingBones
-from .frame_keys import FrameKeys
-from .mdd import Mdd
-from .pc2 import PointCache
+from .shape_key_targets import AbsoluteKeys, CompressedKeys, FrameKeys
 from .target import Cost, Shot, Storage, Target
 
 # The first one is the default.

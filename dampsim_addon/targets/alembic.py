@@ -10,9 +10,9 @@ import bpy
 
 from ...core import CacheError, SceneError
 from ..blender.dampsim_names import CACHE_MODIFIER, PREFIX
-from ..blender.mesh_cache import pc2_header, play_file
-from ..blender.operator_calls import call_operator
-from ..work.background_thread import run_in_thread
+from ..blender.modifiers import pc2_header, play_file
+from ..work.operators import call_operator
+from ..work.steps import run_in_thread
 from . import cache_file
 from .influence import is_blended
 from .target import Shot

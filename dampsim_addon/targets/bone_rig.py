@@ -27,9 +27,8 @@ from ..blender.bone_bakes import (
     write_record,
 )
 from ..blender.dampsim_names import PREFIX, RIG_MODIFIER, bake_mark, is_lost_rig_modifier, is_rig_modifier, mark_data
-from ..blender.dependencies import is_local
-from ..blender.mesh_cache import add_cache_modifier, remove_modifier
-from ..blender.movers import node_inputs
+from ..blender.modifiers import add_cache_modifier, remove_modifier
+from ..blender.movers import is_local, node_inputs
 from ..blender.vertex_groups import sum_weights
 from .bake_tracks import remove_bake_animation
 

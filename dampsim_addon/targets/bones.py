@@ -34,11 +34,11 @@ from ..blender.bone_bakes import (
     write_record,
 )
 from ..blender.dampsim_names import bake_mark
-from ..blender.dependencies import is_local
 from ..blender.modifiers import deform_stack, is_deforming, sampled_modifiers
+from ..blender.movers import is_local
 from ..blender.sampler import Sampler, largest_scale
 from ..blender.vertex_groups import MAX_EXPORTED_BONES
-from ..work.background_thread import Result, run_in_thread
+from ..work.steps import Result, run_in_thread
 from .bake_tracks import KeptStrips, remove_bake_animation, write_tracks
 from .bone_rig import (
     NewBone,

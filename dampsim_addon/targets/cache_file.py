@@ -1,4 +1,4 @@
-"""Targets that write vertices to a file, which a modifier plays."""
+"""Targets that write vertices to a file, which a modifier plays, and those of PC2 and MDD files."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from ..blender.dampsim_names import (
     played_file,
     tag_bake,
 )
-from ..blender.mesh_cache import add_cache_modifier, play_file, remove_modifier
-from ..blender.operator_calls import call_operator
+from ..blender.modifiers import add_cache_modifier, mdd_header, pc2_header, play_file, remove_modifier
+from ..blender.sampler import frame_rate
+from ..work.operators import call_operator
 from .influence import remove_factor_curve
 from .pre_modifier_shapes import NoShapeError, can_edit_before_modifiers, pre_modifier_positions
 from .target import VERTEX_BYTES, Cost, KeptBake, Shot, Storage, Target, apply_settings, read_settings_of
@@ -329,3 +330,30 @@ class MeshCacheTarget(FileTarget):
     def attach_modifier(self, shot: Shot, before_modifiers: bool, path: str) -> None:
         modifier = add_bake_modifier(shot.sampler.obj, self.modifier_type, before_modifiers)
         play_file(modifier, self.form, path, float(shot.numbers[0]))
+
+
+class PointCache(MeshCacheTarget):
+    name = "POINT_CACHE"
+    number = 3
+    label = "PC2 Cache"
+    description = "Write a PC2 file, played by a Mesh Cache modifier. Fast; does not change the mesh data"
+    file = "bake.pc2"
+    form = "PC2"
+    floats = "<f4"
+
+    def header(self, shot: Shot) -> bytes:
+        return pc2_header(shot.vertices, float(shot.numbers[0]), len(shot.numbers))
+
+
+class Mdd(MeshCacheTarget):
+    name = "MDD"
+    number = 4
+    label = "MDD Cache"
+    description = "Write an MDD file (LightWave and others), played by a Mesh Cache modifier at this frame rate"
+    file = "bake.mdd"
+    form = "MDD"
+    floats = ">f4"
+
+    def header(self, shot: Shot) -> bytes:
+        fps = frame_rate(shot.sampler.scene)
+        return mdd_header(shot.vertices, [number / fps for number in shot.numbers])

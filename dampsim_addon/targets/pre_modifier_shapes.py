@@ -13,9 +13,8 @@ from ...core import Array, SceneError
 from ...core.base.arrays import Mask
 from ...core.geometry.mesh.rigid_motion import transform_points
 from ..blender.dampsim_names import BASIS, PROBE
-from ..blender.dependencies import is_local
 from ..blender.modifiers import deform_stack, has_deform_modifier, is_deforming, sampled_modifiers
-from ..blender.movers import referenced_objects
+from ..blender.movers import is_local, referenced_objects
 from ..blender.sampler import Sampler, read_array
 from ..blender.vertex_groups import read_weights
 from .target import MotionCheck, WorldShapes

@@ -217,7 +217,7 @@ def test_pin_group_precedes_bones(load: Load) -> None:
 
 def main_panel_texts(load: Load) -> list[str]:
     texts: list[str] = []
-    load("dampsim_addon.ui.panels").DAMPSIM_PT_main.draw(SimpleNamespace(layout=Layout(texts)), Context())
+    load("dampsim_addon.ui").DAMPSIM_PT_main.draw(SimpleNamespace(layout=Layout(texts)), Context())
     return texts
 
 

@@ -48,7 +48,7 @@ def test_failed_registration_is_rolled_back(load: Load, monkeypatch: pytest.Monk
     def fail() -> None:
         raise OSError("on purpose")
 
-    monkeypatch.setattr(load("dampsim_addon.ui.panels"), "register", fail)
+    monkeypatch.setattr(load("dampsim_addon.ui"), "register", fail)
     with pytest.raises(OSError, match="on purpose"):
         package.register()
     assert not hasattr(bpy.types.Object, "dampsim")

@@ -32,7 +32,7 @@ def node_count(live: ModuleType, obj: bpy.types.Object) -> int:
 def main_panel_text(load: Load) -> str:
     """Return the text of the main panel."""
     texts: list[str] = []
-    load("dampsim_addon.ui.panels").DAMPSIM_PT_main.draw(SimpleNamespace(layout=Layout(texts)), Context())
+    load("dampsim_addon.ui").DAMPSIM_PT_main.draw(SimpleNamespace(layout=Layout(texts)), Context())
     return "\n".join(texts)
 
 

@@ -80,7 +80,7 @@ def forbid_disk_and_factorisation() -> Iterator[None]:
 
 
 def panels(load: Load) -> list[Any]:
-    return list(load("dampsim_addon.ui.panels").PANELS)
+    return list(load("dampsim_addon.ui").PANELS)
 
 
 def operators(load: Load) -> list[Any]:

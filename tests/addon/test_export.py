@@ -205,7 +205,7 @@ def test_four_bones_make_gltf_exact(load: Load, tmp_path: Path, capfd: pytest.Ca
     obj = heavy_ball(tmp_path / "cache")
     bake(obj, "SHAPE_KEYS")
     count = sum(abs(v.co.z) < 0.4 for v in obj.data.vertices)
-    checks, find_issues = load("dampsim_addon.ui.export.checks"), load("dampsim_addon.ui.bake.checks").find_issues
+    checks, find_issues = load("dampsim_addon.ui.export.operators"), load("dampsim_addon.ui.bake.checks").find_issues
     (issue,) = find_issues(obj, bpy.context.scene, checks.EXPORT_CHECKS).values()
     assert issue.text == f"glTF: {count} vertices have more than 4 bone weights"
     assert issue.vertices.sum() == count

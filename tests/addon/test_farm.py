@@ -454,7 +454,7 @@ def test_dask_engine_empties_the_queue(load: Load, tmp_path: Path, monkeypatch: 
 
 
 def test_farm_waits_for_locked_unit(load: Load, tmp_path: Path) -> None:
-    stopping, lock = load("dampsim_addon.work.cancellation"), load("core.frames.cache")
+    stopping, lock = load("dampsim_addon.work.steps"), load("core.frames.cache")
     asked = 0
 
     def ask() -> None:

@@ -164,7 +164,7 @@ def test_contraction_display_avoids_disk(
     play()
     overlay, drawing = load("dampsim_addon.ui.viewport.overlay"), load("dampsim_addon.ui.common.drawing")
     put: list[Any] = []
-    found = overlay.body_view(obj, scene).data(load("dampsim_addon.ui.fibres.overlay").fibre_overlay)
+    found = overlay.body_view(obj, scene).data(load("dampsim_addon.ui.fibres.panel").fibre_overlay)
     # The end is pinned; the free part is shorter by the keyed percentage.
     assert found.label.endswith("% shorter on average")
     assert 25.0 < float(found.label.split("%")[0]) < 31.0

@@ -537,5 +537,5 @@ def test_position_of_live_modifier(load: Load, stack: tuple[str, ...], place: in
             obj.modifiers[-1].use_pin_to_last = True
         else:
             obj.modifiers.new(kind, kind)
-    made = load("dampsim_addon.blender.mesh_cache").add_cache_modifier(obj, "DampSim Live", "MESH_CACHE")
+    made = load("dampsim_addon.blender.modifiers").add_cache_modifier(obj, "DampSim Live", "MESH_CACHE")
     assert obj.modifiers.find(made.name) == place

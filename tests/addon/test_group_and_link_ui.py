@@ -96,7 +96,7 @@ def test_weld_needs_distance_and_works_once(load: Load, tmp_path: Path) -> None:
         bpy.ops.object.empty_add()
         obj.dampsim.links.add().other = bpy.context.object
     select(*both)
-    said = load("dampsim_addon.ui.links.operators")
+    said = load("dampsim_addon.ui.links.panel")
     shapes = [said._checked_rest_shape(bpy.context, obj) for obj in both]
     # The gap is 0.1 m; the diagonals of the cubes are 0.87 m.
     assert load("dampsim_addon.scene_reader.rest_shapes").distance_between(*shapes) == pytest.approx(0.1)

@@ -136,7 +136,7 @@ def test_each_panel_has_help(
 ) -> None:
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
-    panels = load("dampsim_addon.ui.panels").PANELS
+    panels = load("dampsim_addon.ui").PANELS
     for panel in panels:
         assert bpy.ops.dampsim.help("EXEC_DEFAULT", panel=panel.__name__) == {"FINISHED"}
     assert len(opened) == len(panels)

@@ -87,7 +87,7 @@ def play(last: int = LAST) -> None:
 
 
 def edges_of(load: Load, obj: bpy.types.Object, name: str) -> list[tuple[int, int]]:
-    found = load("dampsim_addon.blender.edge_attributes").marked_edges(obj.data, name)
+    found = load("dampsim_addon.blender.vertex_groups").marked_edges(obj.data, name)
     return sorted(tuple(sorted(pair)) for pair in found.tolist())
 
 
@@ -132,7 +132,7 @@ def test_rope_muscles_without_gait_search(load: Load, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="only Springs can search for a walk"):
         bpy.ops.dampsim.find_walk()
     # Its own panel and the main panel keep the message after the report.
-    panels = load("dampsim_addon.ui.panels")
+    panels = load("dampsim_addon.ui")
     for panel in (panels.DAMPSIM_PT_main, panels.DAMPSIM_PT_muscles):
         assert "only Springs can search for a walk" in " ".join(panel_texts(panel))
 
@@ -525,7 +525,7 @@ def test_found_walk_covers_reported_distance(load: Load, tmp_path: Path) -> None
     assert [one.distance for one in found] == pytest.approx([one.way for one in group.walks])
     assert [muscle.weights[0].weight for muscle in group.muscles] == before
     # The main panel shows it while the panel Muscles is closed.
-    main = load("dampsim_addon.ui.panels").DAMPSIM_PT_main
+    main = load("dampsim_addon.ui").DAMPSIM_PT_main
     assert f"The best walks {group.walks[0].name}. Choose one under Muscles" in " ".join(panel_texts(main))
     assert bpy.ops.dampsim.use_walk() == {"FINISHED"}
     assert "The best walks" not in " ".join(panel_texts(main))

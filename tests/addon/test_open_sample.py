@@ -16,7 +16,7 @@ Load = Callable[[str], ModuleType]
 
 @pytest.fixture
 def samples(load: Load) -> ModuleType:
-    return load("dampsim_addon.blender.samples")
+    return load("dampsim_addon.ui.add.add_operators")
 
 
 def test_each_sample_opens_unsaved(load: Load, samples: ModuleType) -> None:

@@ -224,7 +224,7 @@ def advanced_labels(load: Load) -> list[str]:
 
 def panel_labels(load: Load, panel: str) -> list[str]:
     texts: list[str] = []
-    getattr(load("dampsim_addon.ui.panels"), panel).draw(SimpleNamespace(layout=Layout(texts)), Context())
+    getattr(load("dampsim_addon.ui"), panel).draw(SimpleNamespace(layout=Layout(texts)), Context())
     return texts
 
 

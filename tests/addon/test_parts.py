@@ -217,7 +217,7 @@ def test_overlay_marks_nodes_of_parts(load: Load, tmp_path: Path) -> None:
         return option.BodyView(None, simulation, obj.name, simulation.first_frame())
 
     view = build_with(load, obj, first_view)
-    (nodes,) = load("dampsim_addon.ui.parts.overlay").part_nodes(view)
+    (nodes,) = load("dampsim_addon.ui.parts.panel").part_nodes(view)
     middle = obj.matrix_world.translation.z
     assert 0 < len(nodes) < len(view.nodes)
     # A node has the mean weight of the vertices around it.

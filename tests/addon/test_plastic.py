@@ -130,9 +130,9 @@ def test_overlay_colours_plastic_strain(
         preferences=bpy.context.preferences,
     )
     play(2)
-    assert overlay.body_view(obj, scene).data(load("dampsim_addon.ui.plastic.overlay").flow_overlay) is None
+    assert overlay.body_view(obj, scene).data(load("dampsim_addon.ui.plastic.panel").flow_overlay) is None
     play(24)
-    found = overlay.body_view(obj, scene).data(load("dampsim_addon.ui.plastic.overlay").flow_overlay)
+    found = overlay.body_view(obj, scene).data(load("dampsim_addon.ui.plastic.panel").flow_overlay)
     strains = (
         load("core.measure.element_states")
         .plastic_strain(live.find_session(obj).simulation, live.find_session(obj).frames[23].frame, obj.name)
@@ -152,7 +152,7 @@ def test_overlay_colours_plastic_strain(
     monkeypatch.setattr(overlay, "bpy", SimpleNamespace(context=context))
     for name in ("draw_lines", "draw_points", "draw_text", "draw_colored"):
         monkeypatch.setattr(drawing, name, lambda *given, **_: put.append(given))
-    monkeypatch.setattr(load("dampsim_addon.ui.plastic.overlay"), "plastic_strain", None)
+    monkeypatch.setattr(load("dampsim_addon.ui.plastic.panel"), "plastic_strain", None)
     with forbid_disk_and_factorisation():
         for _ in range(REDRAWS):
             overlay.draw_in_scene()

@@ -15,7 +15,7 @@ Load = Callable[[str], ModuleType]
 
 
 def test_esc_report_of_each_operator(load: Load) -> None:
-    modal = load("dampsim_addon.work.modal")
+    modal = load("dampsim_addon.work.operators")
     waiting, jobs = [modal.ModalJob], []
     while waiting:
         job = waiting.pop()
@@ -32,7 +32,7 @@ def test_esc_report_of_each_operator(load: Load) -> None:
 
 
 def test_progress_text_and_esc_hint(load: Load) -> None:
-    modal, step = load("dampsim_addon.work.modal"), load("dampsim_addon.work.steps").Step
+    modal, step = load("dampsim_addon.work.operators"), load("dampsim_addon.work.steps").Step
     progress, status = SimpleNamespace(), []
     context = SimpleNamespace(
         window_manager=SimpleNamespace(dampsim_progress=progress),

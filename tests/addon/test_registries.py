@@ -24,7 +24,7 @@ PAGES = {
     "core.bodies.KINDS": "explanation/solids-cloth-ropes.md",
     "dampsim_addon.targets.TARGETS": "reference/bake-targets.md",
     "dampsim_addon.ui.viewport.overlay.OVERLAYS": "reference/panels.md",
-    "dampsim_addon.ui.panels.PANELS": "reference/panels.md",
+    "dampsim_addon.ui.PANELS": "reference/panels.md",
 }
 # Registries whose entries are choices of a property, which a .blend file stores as a number.
 SAVED = [name for name in PAGES if not name.startswith("dampsim_addon.ui")]

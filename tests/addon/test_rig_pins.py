@@ -90,7 +90,7 @@ def free(obj: bpy.types.Object) -> set[str]:
 
 def panel_text(load: Load) -> str:
     texts: list[str] = []
-    load("dampsim_addon.ui.panels").DAMPSIM_PT_main.draw(SimpleNamespace(layout=Layout(texts)), Context())
+    load("dampsim_addon.ui").DAMPSIM_PT_main.draw(SimpleNamespace(layout=Layout(texts)), Context())
     return " ".join(texts)
 
 

@@ -49,7 +49,7 @@ def select(*objects: bpy.types.Object) -> None:
 
 def drawn(load: Load, *names: str) -> list[str]:
     context, texts = Context(), []
-    for panel in load("dampsim_addon.ui.panels").PANELS:
+    for panel in load("dampsim_addon.ui").PANELS:
         if panel.bl_idname in names:
             panel.draw(SimpleNamespace(layout=Layout(texts)), context)
     return [text for text in texts if text]

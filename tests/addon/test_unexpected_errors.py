@@ -133,7 +133,7 @@ def test_missing_node_group_message(load: Load, scene: Path) -> None:
 
 
 def test_missing_operator_message(load: Load) -> None:
-    called = load("dampsim_addon.blender.operator_calls").call_operator
+    called = load("dampsim_addon.work.operators").call_operator
     with pytest.raises(
         load("core.base.errors").SceneError, match=r"a\.glb: no export \(.*export_scene\.nothing.*\); mend it"
     ):

@@ -27,7 +27,7 @@ VIOLATIONS = [
     ("redundant_files", "farm/dask_engine.py", ""),
     ("redundant_files", "sample_blends/build.py", ""),
     ("redundant_files", "sample_blends/unlisted.blend", ""),
-    ("redundant_files", "dampsim_addon/blender/samples.py", "SAMPLES = {'missing': 'Missing'}"),
+    ("redundant_files", "dampsim_addon/ui/add/add_operators.py", "SAMPLES = {'missing': 'Missing'}"),
     ("imports", "core/literature/papers/compare.py", "from .rate_step import step"),
     ("imports", "core/literature/papers/compare.py", "from ...core import literature"),
     ("links", "README.md", "+[more](docs/index.md)"),
@@ -80,7 +80,7 @@ def few(contents: dict[str, bytes]) -> dict[str, bytes]:
     found = {name: content for name, content in contents.items() if not name.endswith(".py")}
     found |= dict.fromkeys(("__init__.py", "core/__init__.py", "dampsim_addon/api.py"), b"")
     # The list of the samples, and the modules that start processes.
-    kept = ("dampsim_addon/blender/samples.py", "dampsim_addon/farm/child.py")
+    kept = ("dampsim_addon/ui/add/add_operators.py", "dampsim_addon/farm/child.py")
     forwarding = "manual/reference/panels/bake.html"
     found = {name: content for name, content in found.items() if not name.startswith("manual/")}
     found |= {

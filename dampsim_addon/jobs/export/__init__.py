@@ -15,10 +15,8 @@ from ...work.steps import Step
 from .causes import apply_bone_limit, exporter_failure, lost_parts
 from .check import MAX_EXPORT_ERROR, compare_export, object_motions
 from .engines import ENGINES, Engine, exceeded_limits, find_engine
-from .fbx import FBX
-from .form import ExportResult, Format
+from .formats import FBX, GLTF, ExportResult, Format
 from .geometry_caches import ALEMBIC, USD
-from .gltf import GLTF
 from .staging import (
     disable_topology_modifiers,
     frame_range,

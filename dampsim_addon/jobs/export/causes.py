@@ -21,7 +21,7 @@ from ...scene_reader.mesh_parts import limit_bone_weights
 from ...status.bake_changes import baked_number
 from ...status.pieces import is_accepted, known_parts, known_piece_messages, refresh_parts
 from .engines import Engine, exceeded_limits
-from .form import ExportResult, Format
+from .formats import ExportResult, Format
 from .rig_causes import lost_motion, lost_skinning
 
 # Largest cosine of the angle between axes that count as perpendicular.

@@ -15,7 +15,7 @@ from ...blender.sampler import world_vertices
 from ...work.steps import Step
 from .causes import export_notes, export_warning, omitted_vertices
 from .engines import Engine
-from .form import ExportResult, Format
+from .formats import ExportResult, Format
 from .staging import scratch_scene, show_in_window
 
 # Largest error of a good export, as a fraction of the object's size.

@@ -18,7 +18,7 @@ from ....core import SceneError
 from ....core.base.arrays import SinglePrecisionArray
 from ...blender.sampler import frame_rate, local_vertices
 from ...session import called_before_frames
-from .form import Format, run_exporter, run_importer
+from .formats import Format, run_exporter, run_importer
 
 _VELOCITY = "velocity"
 

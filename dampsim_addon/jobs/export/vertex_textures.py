@@ -22,7 +22,7 @@ from ....core.frames.texture_files import decode_exr, decode_png, encode_exr, en
 from ....core.geometry.mesh.rigid_motion import transform_points
 from ...blender.dampsim_names import PREFIX
 from ...blender.sampler import world_vertices
-from .form import Format, run_exporter, run_importer
+from .formats import Format, run_exporter, run_importer
 from .staging import scratch_scene, show_in_window
 
 # Largest width and height of an image that common engines read.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import bpy
 from bpy.props import EnumProperty, IntProperty, StringProperty
@@ -15,9 +16,7 @@ from ....core.geometry.mesh.surface import MAX_SOLID_AREA_RATIO, is_shell, open_
 from ...blender.curve_points import centre_line
 from ...blender.hair import DEFAULT_RADIUS, GuideWires, Strands, attach_hair, hair_modifier
 from ...blender.modifiers import simulated_topology_modifiers
-from ...blender.operator_calls import call_operator
 from ...blender.sampler import Sampler, mesh_positions
-from ...blender.samples import SAMPLES, sample_path
 from ...blender.yarns import shows_yarns
 from ...model import default_settings
 from ...model.default_settings import apply_fabric, current_fabric
@@ -26,10 +25,34 @@ from ...model.objects import active_simulated, all_simulated, can_start_job, cho
 from ...scene_reader.pin_proposals import propose_pins
 from ...scene_reader.scene_builder import mesh_triangles
 from ...translations import report, translate
+from ...work.operators import call_operator
 from ..common.operators import ChosenObjectsOperator, EditOperator, NamedOperator, is_met, make_only_selected
 from ..contact.operators import report_with_overlaps
 from ..pins.operators import bones_text, set_pins
 
+# Titles by the names of the files. Each kind of bodies, contact and each effect has a sample.
+SAMPLES = {
+    "troll": "Troll with a Cape",
+    "creature": "Hopping Creature",
+    "jelly": "Jelly on a Plate",
+    "ears": "Hound with Long Ears",
+    "runner": "Runner with a Belly",
+    "throw": "Water Balloon",
+    "membrane": "Balls on a Membrane",
+    "skirt": "Skirt",
+    "shirt": "T-Shirt",
+    "cape": "Cape",
+    "flag": "Flag in the Wind",
+    "parachute": "Parachute",
+    "sackcloth": "Woven Sackcloth",
+    "bridge": "Rope Bridge",
+    "shag": "Hair",
+    "dent": "Lump of Clay",
+    "chain": "Chain of Rings",
+    "tentacle": "Tentacle with Fibres",
+    "walker": "Walker with Muscles",
+}
+_FOLDER = Path(__file__).parents[3] / "sample_blends"
 # A surface whose holes are a smaller fraction of it counts as closed, such as one with eye sockets or a cut-off neck.
 # A skinned body may be more open, as a bust without its lower half is; shirts begin at 0.16.
 _MAX_OPEN_FRACTION, _MAX_SKINNED_OPEN_FRACTION = 0.08, 0.12
@@ -37,6 +60,11 @@ _MAX_OPEN_FRACTION, _MAX_SKINNED_OPEN_FRACTION = 0.08, 0.12
 _PIN_GROUP_NAMES = ("pin", "pins", "goal")
 # Object types that Blender can convert to meshes.
 CONVERTIBLE_TYPES = ("CURVE", "SURFACE", "FONT", "META", "CURVES", "POINTCLOUD")
+
+
+def sample_path(name: str) -> Path:
+    """Return the path of a sample, in a checkout and in an installed zip."""
+    return _FOLDER / f"{name}.blend"
 
 
 def can_add(obj: bpy.types.Object) -> bool:

@@ -12,7 +12,6 @@ from ....core import PARAMETERS, kind_by_name
 from ....core.base.wording import format_count, format_metres, format_number
 from ...blender.bone_bakes import animated_bones, own_bones, rig_of
 from ...blender.dampsim_names import bake_keys, bake_modifier, is_lost_rig_modifier, joined_bake_keys
-from ...blender.operator_calls import call_operator
 from ...blender.sampler import frame_rate
 from ...model.cache_status import known_status
 from ...model.force_fields import unsupported_features
@@ -28,6 +27,7 @@ from ...targets.bake_tracks import bake_strips
 from ...targets.bone_rig import orphaned_bones, remove_orphaned_bones
 from ...targets.keys import remove_joined_keys
 from ...targets.retiming import is_time_scale
+from ...work.operators import call_operator
 from ..common.issue import Check, Issue, set_options
 from ..contact import checks as contact_checks
 from ..fibres import panel as fibre_panel

@@ -20,7 +20,7 @@ from ...targets.influence import has_influence, key_influence
 from ...targets.landing import DEFAULT_LENGTH, MIN_LENGTH, Blend, check_blend, stored_weights
 from ...targets.retiming import MAX_SCALE, MIN_SCALE, is_time_scale, time_scale
 from ...translations import report, translate
-from ...work.modal import ModalJob
+from ...work.operators import ModalJob
 from ...work.steps import Step
 from ..common.operators import ChosenObjectsOperator, EditOperator, NamedOperator, is_met
 

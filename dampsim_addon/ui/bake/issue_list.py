@@ -16,7 +16,7 @@ from ...translations import report, translate
 from ..common.issue import Check, Issue
 from ..common.layout import BOX_MARGIN, draw_wrapped
 from ..common.operators import ChosenObjectsOperator, NamedOperator, count_label, is_paintable
-from ..export.checks import EXPORT_CHECKS
+from ..export.operators import EXPORT_CHECKS
 from .checks import CHECKS, find_issues
 
 # Checks by name: operators know only the name.

@@ -12,12 +12,11 @@ from bpy.types import Context, Event, Menu, Operator, UILayout
 from ....core import SceneError
 from ...blender.bone_bakes import rig_of
 from ...blender.dampsim_names import bake_mark
-from ...blender.dependencies import is_local
 from ...blender.maps import detach_maps, maps_modifier
-from ...blender.operator_calls import pass_error
+from ...blender.movers import is_local
 from ...jobs import bake as job
-from ...jobs.maps import update_maps
 from ...model.cache_status import known_status
+from ...model.colliders import update_maps
 from ...model.groups import group_of, groups_of, preview_range
 from ...model.objects import (
     active_simulated,
@@ -30,7 +29,7 @@ from ...model.objects import (
 from ...model.registry import reuse_last_scan
 from ...scene_reader.bone_chains import is_selected
 from ...translations import report, translate
-from ...work.modal import ModalJob
+from ...work.operators import ModalJob, pass_error
 from ...work.steps import Step
 from ..common.layout import labelled_column
 from ..common.operators import ChosenObjectsOperator, EditOperator, NamedOperator, count_label, is_met

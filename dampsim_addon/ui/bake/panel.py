@@ -22,8 +22,7 @@ from ...targets.existing_bones import ExistingBones, chosen_bones
 from ...targets.influence import has_influence
 from ...translations import translate
 from ..common.layout import ChildPanel, draw_property, draw_wrapped, enabled_column
-from ..export.checks import EXPORT_CHECKS
-from ..export.operators import DAMPSIM_OT_export
+from ..export.operators import EXPORT_CHECKS, DAMPSIM_OT_export
 from ..objects.operators import DAMPSIM_OT_clear
 from .checks import CHECKS
 from .influence_operators import DAMPSIM_OT_key_influence, draw_blends, draw_retiming

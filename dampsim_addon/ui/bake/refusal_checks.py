@@ -2,80 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import bpy
 
 from ....core import PARAMETERS, DampSimError, FibreDirection, PinError, kind_by_name
 from ....core.base.errors import FibreDirectionError, ResolutionError, WrongKindError
-from ....core.base.wording import closest_name
 from ....core.bodies.cloth import OpenSheetError
 from ....core.geometry.mesh.seams import SeamError
 from ...blender.animated_values import first_disabled_frame, is_driven
 from ...blender.animation import VISIBILITY_PATH, remove_animation
 from ...blender.bone_bakes import record_mark, rig_of
-from ...blender.edge_attributes import edge_values
 from ...blender.modifiers import simulated_topology_modifiers
-from ...blender.operator_calls import call_operator
+from ...blender.vertex_groups import edge_values
 from ...jobs.refusals import REFUSALS, Refusal, motion_inputs
 from ...model.colliders import active_colliders, simulation_view_layer
 from ...model.links import has_bone, is_target_deleted, linked_outside_group
 from ...scene_reader.contributors import is_in_viewports
 from ...scene_reader.muscles import damper_attribute, damper_attributes
 from ...scene_reader.parts import find_wrong_part, remove_part
-from ...scene_reader.scene_builder import has_animated_pressure, missing_groups, used_groups
-from ...scene_reader.seams import seam_groups
+from ...scene_reader.scene_builder import has_animated_pressure, missing_groups, seam_groups, used_groups
 from ...status.model_errors import known_model_error
 from ...status.pieces import known_refusal
 from ...targets import PointCache
-from ...targets.absolute_keys import AbsoluteKeys
 from ...targets.bake_tracks import push_down_action
 from ...targets.bones import Bones
 from ...targets.cache_file import library_modifier
-from ...targets.compressed_keys import CompressedKeys
 from ...targets.existing_bones import ExistingBones, clashing_bones
-from ...targets.frame_keys import FrameKeys
 from ...targets.influence import is_blended
 from ...targets.keys import has_shared_mesh
 from ...targets.pre_modifier_shapes import can_edit_before_modifiers
-from ..common.issue import Check, Fix, Issue, set_options, set_values, target_issue
+from ...targets.shape_key_targets import AbsoluteKeys, CompressedKeys, FrameKeys
+from ...work.operators import call_operator
+from ..common.issue import Check, Issue, closest_fix, fix_button, set_options, set_values, target_issue
 from ..objects.group_operators import simulate_together
-
-
-def _button(label: str, fix: Fix, tooltip: str, alternative: Issue | None = None) -> Issue:
-    return Issue("", label, fix, tooltip, alternative)
-
-
-def _closest_fix(owner: bpy.types.PropertyGroup, name: str, known: Iterable[str], other: Issue) -> Issue:
-    """Return the fix that chooses the known name most similar to a missing one; the other fix follows or replaces it.
-
-    name: of the property with the missing name.
-    """
-    closest = closest_name(getattr(owner, name), known)
-    if not closest:
-        return other
-    return _button(f"Use {closest}", set_values([owner], **{name: closest}), "Use the most similar name", other)
 
 
 def _object_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     missing = list(missing_groups(obj))
     if isinstance(error, PinError) and missing:
         role = missing[0]
-        none = _button("Choose None", set_options(**{role: ""}), f"Use no {role.replace('_', ' ')}")
-        return _closest_fix(obj.dampsim, role, obj.vertex_groups.keys(), none)
+        none = fix_button("Choose None", set_options(**{role: ""}), f"Use no {role.replace('_', ' ')}")
+        return closest_fix(obj.dampsim, role, obj.vertex_groups.keys(), none)
     attribute = damper_attribute(obj)
     if attribute and edge_values(obj.data, attribute) is None:
-        none = _button("Choose None", set_options(damper_attribute=""), "Use no dampers")
-        return _closest_fix(obj.dampsim, "damper_attribute", damper_attributes(obj), none)
+        none = fix_button("Choose None", set_options(damper_attribute=""), "Use no dampers")
+        return closest_fix(obj.dampsim, "damper_attribute", damper_attributes(obj), none)
     wrong_part = find_wrong_part(obj)
     if isinstance(error, PinError) and wrong_part is not None:
-        return _button(
+        return fix_button(
             "Remove Part", lambda o, s: remove_part(o, wrong_part[0]),
             "Remove this part, and keep its vertex group",
         )  # fmt: skip
     if obj.mode != "OBJECT":
-        return _button(
+        return fix_button(
             "Leave Edit Mode" if obj.mode == "EDIT" else "Object Mode", _enter_object_mode, "Enter Object Mode"
         )
     layer = simulation_view_layer(bpy.context.scene)
@@ -83,8 +64,8 @@ def _object_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
         chain = _most_visible_chain(obj, layer)
         if any(_is_hidden(one) for one in chain):
             hiding = next(one for one in chain if _is_hidden(one))
-            return _button("Show", _show, f"Show the object, and the collection {hiding.name} that hides it")
-        return _button("Show", _show, "Show the object in the viewport") if chain else None
+            return fix_button("Show", _show, f"Show the object, and the collection {hiding.name} that hides it")
+        return fix_button("Show", _show, "Show the object in the viewport") if chain else None
     return None
 
 
@@ -133,13 +114,13 @@ def _target_check_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | Non
     target = obj.dampsim.target
     if library_modifier(obj) is not None and obj.library is None:
         tooltip = "Turn the library override into a local object, which changes of the library no longer update"
-        return _button("Make Object Local", lambda o, s: _make_local(o), tooltip)
+        return fix_button("Make Object Local", lambda o, s: _make_local(o), tooltip)
     if target == AbsoluteKeys.name and is_blended(obj):
         return target_issue(FrameKeys)
     if target == ExistingBones.name and clashing_bones(obj):
         action, owner = rig_of(obj).animation_data.action.name, rig_of(obj)
         tooltip = f"Move the action {action} to an NLA track beneath the bake, where it plays as before"
-        return _button("Push Down Action", lambda o, s: push_down_action(owner, record_mark(o.data)), tooltip)
+        return fix_button("Push Down Action", lambda o, s: push_down_action(owner, record_mark(o.data)), tooltip)
     if target in (Bones.name, ExistingBones.name):
         other_target: Issue | None = target_issue(Bones if target == ExistingBones.name else CompressedKeys)
     else:
@@ -153,10 +134,10 @@ def _single_user_fix(obj: bpy.types.Object, alternative: Issue | None = None) ->
         return None
     if not can_edit_before_modifiers(obj):
         tooltip = "Give this object its own local copy of the mesh, which changes of the library no longer update"
-        return _button("Make Mesh Local", _make_mesh_local, tooltip, alternative)
+        return fix_button("Make Mesh Local", _make_mesh_local, tooltip, alternative)
     if not has_shared_mesh(obj):
         return None
-    return _button("Make Single User", _make_mesh_local, "Give this object its own copy of the mesh", alternative)
+    return fix_button("Make Single User", _make_mesh_local, "Give this object its own copy of the mesh", alternative)
 
 
 def _make_local(obj: bpy.types.Object) -> None:
@@ -172,13 +153,13 @@ def _link_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     useless = [link for link in obj.dampsim.links if _is_useless(obj, link)]
     if useless:
         tooltip = "Remove the links whose target or bone is missing, or whose target is the object itself"
-        remove = _button("Remove Link", _remove_useless_links, tooltip)
+        remove = fix_button("Remove Link", _remove_useless_links, tooltip)
         if all(_lacks_bone(link) for link in useless) and useless[0].other.type == "ARMATURE":
-            return _closest_fix(useless[0], "bone", useless[0].other.pose.bones.keys(), remove)
+            return closest_fix(useless[0], "bone", useless[0].other.pose.bones.keys(), remove)
         return remove
     if linked_outside_group(obj):
         tooltip = "Simulate the object together with those that it is linked to"
-        return _button("Simulate Together", lambda o, s: simulate_together([o, *linked_outside_group(o)]), tooltip)
+        return fix_button("Simulate Together", lambda o, s: simulate_together([o, *linked_outside_group(o)]), tooltip)
     return None
 
 
@@ -202,28 +183,28 @@ def _collisions_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     if not obj.dampsim.touch_self and not obj.dampsim.touch_together:
         return None
     disable = set_options(touch_self=False, touch_together=False)
-    return _button("Disable", disable, "Disable Other Bodies and Self-Collision")
+    return fix_button("Disable", disable, "Disable Other Bodies and Self-Collision")
 
 
 def _mesh_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     if isinstance(error, OpenSheetError):
         # Keyframes would set the pressure again.
-        remove = _button("Set Pressure to 0", set_options(pressure=0.0), "Simulate without air")
+        remove = fix_button("Set Pressure to 0", set_options(pressure=0.0), "Simulate without air")
         return None if has_animated_pressure(obj) else remove
     if isinstance(error, WrongKindError):
         kind = kind_by_name(error.kind)
-        return _button(f"Simulate as {kind.label}", set_options(kind=kind.name), "Choose this Kind")
+        return fix_button(f"Simulate as {kind.label}", set_options(kind=kind.name), "Choose this Kind")
     if isinstance(error, FibreDirectionError):
-        return _button(
+        return fix_button(
             "Use Local Z", set_options(fibres_along=FibreDirection.Z),
             "Align the fibres with the Z axis of the object",
         )  # fmt: skip
     if isinstance(error, ResolutionError):
         return _resolution_fix(obj, error)
     if isinstance(error, PinError):
-        return _button("Choose None", set_options(pin_group=""), "Use no pin group")
+        return fix_button("Choose None", set_options(pin_group=""), "Use no pin group")
     if isinstance(error.__cause__, SeamError):
-        return _button("Do Not Sew", _rename_seams, "Rename the vertex groups of seams, so that they sew nothing")
+        return fix_button("Do Not Sew", _rename_seams, "Rename the vertex groups of seams, so that they sew nothing")
     return None
 
 
@@ -232,7 +213,7 @@ def _resolution_fix(obj: bpy.types.Object, error: ResolutionError) -> Issue | No
     better = int(min(max(error.factor * current, parameter.min), parameter.max))
     if better == current:
         return None
-    return _button(
+    return fix_button(
         f"Set Resolution to {better}", set_options(resolution=better),
         "Set the approximate number of tetrahedra to one that suits the mesh",
     )  # fmt: skip
@@ -249,11 +230,11 @@ def _visibility_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     disabled = [one for one in inputs if first_disabled_frame(one, scene.frame_start, scene.frame_end) is not None]
     if any(is_driven(one, VISIBILITY_PATH) for one in disabled):
         tooltip = "Remove the animation of Disable in Viewports, and keep that of Disable in Renders"
-        return _button("Remove Driver", _keep_enabled, tooltip)
+        return fix_button("Remove Driver", _keep_enabled, tooltip)
     if disabled:
         tooltip = "Remove the keyframes of Disable in Viewports, and keep those of Disable in Renders"
-        return _button("Remove Keyframes", _keep_enabled, tooltip)
-    return _button("Show", _show_inputs, "Show the object, and the collections that hide it")
+        return fix_button("Remove Keyframes", _keep_enabled, tooltip)
+    return fix_button("Show", _show_inputs, "Show the object, and the collections that hide it")
 
 
 def _show_inputs(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
@@ -274,8 +255,8 @@ def _roughness_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     others = active_colliders(obj, simulation_view_layer(bpy.context.scene))
     other = next(one for one in others if str(error).startswith(f"{one.name}: "))
     group, known = other.dampsim_collider, other.vertex_groups.keys()
-    none = _button("Choose None", set_values([group], roughness_group=""), "Use no roughness group")
-    return none if group.roughness_group in known else _closest_fix(group, "roughness_group", known, none)
+    none = fix_button("Choose None", set_values([group], roughness_group=""), "Use no roughness group")
+    return none if group.roughness_group in known else closest_fix(group, "roughness_group", known, none)
 
 
 def _weights_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
@@ -286,19 +267,19 @@ def _weights_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
             setattr(owner, name, "")
 
     tooltip = "Simulate the original mesh, which keeps its weights, and bake to shape keys"
-    keys = _button(f"Bake to {CompressedKeys.label}", target_issue(CompressedKeys).fix, tooltip)
+    keys = fix_button(f"Bake to {CompressedKeys.label}", target_issue(CompressedKeys).fix, tooltip)
     has_mirror = any(modifier.type == "MIRROR" for modifier in simulated_topology_modifiers(obj))
-    return _button("Choose None", choose_none, "Do not use this vertex group", None if has_mirror else keys)
+    return fix_button("Choose None", choose_none, "Do not use this vertex group", None if has_mirror else keys)
 
 
 _FIXES: dict[str, Issue | Callable[[bpy.types.Object, DampSimError], Issue | None]] = {
     "object": _object_fix,
-    "stretching": _button(
+    "stretching": fix_button(
         "Turn Off Time Stretching",
         _disable_stretching,
         "Set Old and New under Time Stretching to 100. The animation then plays at its keyframed speed",
     ),
-    "unsaved": _button(
+    "unsaved": fix_button(
         "Use Default Folder",
         set_options(cache_folder=""),
         "Use the folder for caches of unsaved files. It moves beside the .blend file when that is saved",
@@ -308,7 +289,7 @@ _FIXES: dict[str, Issue | Callable[[bpy.types.Object, DampSimError], Issue | Non
     "joined": _collisions_fix,
     "mesh": _mesh_fix,
     "model": _mesh_fix,
-    "fibres": _button(
+    "fibres": fix_button(
         "Use Longest Axis",
         set_options(fibres_along=FibreDirection.LENGTH),
         "Align the fibres with the longest axis of their group",

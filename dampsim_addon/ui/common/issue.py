@@ -1,8 +1,8 @@
-"""Issues that bake checks report."""
+"""Issues that bake checks report, and their fixes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import bpy
 
 from ....core.base.arrays import Mask
+from ....core.base.wording import closest_name
 from ...targets import Target
 
 Fix = Callable[[bpy.types.Object, bpy.types.Scene], None]
@@ -51,6 +52,30 @@ def set_values(owners: Sequence[Any], **values: object) -> Fix:
 def set_options(**values: object) -> Fix:
     """Return the fix that sets DampSim properties of an object."""
     return lambda obj, scene: set_values([obj.dampsim], **values)(obj, scene)
+
+
+def fix_button(label: str, fix: Fix, tooltip: str, alternative: Issue | None = None) -> Issue:
+    """Return a fix of an error, whose message is the text."""
+    return Issue("", label, fix, tooltip, alternative)
+
+
+def closest_fix(owner: bpy.types.PropertyGroup, name: str, known: Iterable[str], other: Issue) -> Issue:
+    """Return the fix that chooses the known name most similar to a missing one; the other fix follows or replaces it.
+
+    name: of the property with the missing name.
+    """
+    closest = closest_name(getattr(owner, name), known)
+    if not closest:
+        return other
+    return fix_button(f"Use {closest}", set_values([owner], **{name: closest}), "Use the most similar name", other)
+
+
+def issue_with_fixes(text: str, *fixes: Issue | None) -> Issue:
+    """Return an issue with those of the given fixes that exist."""
+    alternative: Issue | None = None
+    for fix in reversed([way for way in fixes if way is not None]):
+        alternative = Issue(text, fix.button_label, fix.fix, fix.tooltip, alternative)
+    return alternative or Issue(text)
 
 
 def target_issue(target: type[Target], text: str = "") -> Issue:

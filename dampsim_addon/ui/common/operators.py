@@ -12,7 +12,7 @@ from ....core import DampSimError
 from ...model.groups import format_names
 from ...model.objects import active_simulated, can_start_job, check_editable, chosen_simulated
 from ...translations import report, translate
-from ...work.modal import ModalJob
+from ...work.operators import ModalJob
 
 # At most this many errors are reported in full.
 _MAX_ERRORS = 2

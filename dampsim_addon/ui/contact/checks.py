@@ -17,7 +17,7 @@ from ...model.colliders import (
 )
 from ...model.groups import format_names, group_of
 from ...status.overlaps import Overlap, known_overlaps, largest_overlap, overlap_text
-from ..common.issue import Issue, set_options, set_values
+from ..common.issue import Issue, issue_with_fixes, set_options, set_values
 from ..objects.group_operators import simulate_together
 
 # An object is flat along an axis if this column of its matrix is shorter than this fraction of the longest.
@@ -39,14 +39,6 @@ def _remove_collider_fix(*colliders: bpy.types.Object) -> Issue | None:
     return Issue("", "Remove Collider", remove, f"Stop {which} from acting as a collider. The object itself is kept")
 
 
-def _issue_with_fixes(text: str, *fixes: Issue | None) -> Issue:
-    """Return an issue with those of the given fixes that exist."""
-    alternative: Issue | None = None
-    for fix in reversed([way for way in fixes if way is not None]):
-        alternative = Issue(text, fix.button_label, fix.fix, fix.tooltip, alternative)
-    return alternative or Issue(text)
-
-
 def starts_inside_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     """Report vertices inside a collider at the first frame, as far as they are known."""
     overlaps = known_overlaps(obj, scene)
@@ -56,12 +48,12 @@ def starts_inside_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Iss
     move_fix = _move_out_fix(obj, overlap)
     other, text = bpy.data.objects.get(overlap.collider), overlap_text(overlap, scene)
     if not overlap.is_plane or other is None or animated_paths(other) or other.parent or len(other.constraints):
-        return _issue_with_fixes(text if move_fix else f"{text}. Move them apart at the first frame", move_fix)
+        return issue_with_fixes(text if move_fix else f"{text}. Move them apart at the first frame", move_fix)
     lower_fix = Issue(
         "", f"Lower {overlap.collider}", lambda o, s: _lower_plane(other, overlap.depth),
         "Move the plane down until the whole object starts above it",
     )  # fmt: skip
-    return _issue_with_fixes(text, lower_fix, move_fix)
+    return issue_with_fixes(text, lower_fix, move_fix)
 
 
 def _move_out_fix(obj: bpy.types.Object, overlap: Overlap) -> Issue | None:
@@ -87,7 +79,7 @@ def collider_changes_topology(obj: bpy.types.Object, scene: bpy.types.Scene) -> 
             remove_fix = _remove_collider_fix(other)
             hint = "Apply it, or remove the collider" if remove_fix else "Apply it, or disable it"
             text = f"{modifier_name} changes the topology of the collider {other.name} during playback. {hint}"
-            return _issue_with_fixes(text, remove_fix)
+            return issue_with_fixes(text, remove_fix)
     return None
 
 
@@ -103,7 +95,7 @@ def hidden_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | No
     tooltip = "Enable it in viewports. To only hide it, use the eye icon in the outliner"
     enable_fix = Issue("", "Enable", set_values(others, hide_viewport=False), tooltip) if can_enable else None
     text = text if can_enable else f"{text}. Enable its collection"
-    return _issue_with_fixes(text, enable_fix, _remove_collider_fix(*others))
+    return issue_with_fixes(text, enable_fix, _remove_collider_fix(*others))
 
 
 def unbaked_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
@@ -143,14 +135,14 @@ def no_collision_partner(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue
         return None
     disable_fix = Issue("", "Disable", set_options(touch_together=False), "Disable Other Bodies")
     if not others:
-        return _issue_with_fixes(
+        return issue_with_fixes(
             "Other Bodies is on, but nothing is simulated with it. Select others and press Simulate Together, or",
             disable_fix,
         )
     enable = set_values([other.dampsim for other in others], touch_together=True)
     tooltip = "Enable Other Bodies for all objects that are simulated together"
     text = "Other Bodies is on for this object, but off for all objects simulated with it"
-    return _issue_with_fixes(text, Issue("", "Enable for All", enable, tooltip), disable_fix)
+    return issue_with_fixes(text, Issue("", "Enable for All", enable, tooltip), disable_fix)
 
 
 def colliders_disabled(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:

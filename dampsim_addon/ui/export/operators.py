@@ -1,4 +1,4 @@
-"""Operator that exports baked objects, with a dialog for the path, the formats and the frame range."""
+"""Operator that exports baked objects, with its dialog, and the checks of parts that formats cannot hold."""
 
 from __future__ import annotations
 
@@ -10,15 +10,52 @@ from bpy.props import EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Operator
 
 from ....core import SceneError
-from ....core.base.wording import format_percent
+from ....core.base.wording import format_count, format_percent
+from ...blender.vertex_groups import MAX_EXPORTED_BONES
 from ...jobs import export
+from ...jobs.export import apply_bone_limit
 from ...model.objects import can_start_job, selected_simulated
 from ...model.registry import reuse_last_scan
+from ...status.pieces import accept, is_accepted, known_parts
 from ...translations import report, translate
-from ...work.modal import ModalJob
+from ...work.operators import ModalJob
 from ...work.steps import Step
+from ..common.issue import Check, Issue
 from ..common.layout import draw_wrapped
 from ..common.operators import NamedOperator, is_met
+
+
+def _too_many_bones(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    parts = known_parts(obj)
+    if parts is None or not parts.overweighted.any():
+        return None
+    count = int(parts.overweighted.sum())
+    verb = "has" if count == 1 else "have"
+    return Issue(
+        f"glTF: {format_count(count, 'vertex')} {verb} more than {MAX_EXPORTED_BONES} bone weights",
+        f"Limit to {MAX_EXPORTED_BONES} Bones",
+        lambda o, s: apply_bone_limit(o),
+        f"Keep the {MAX_EXPORTED_BONES} largest bone weights of each vertex. Then bake again",
+        vertices=parts.overweighted,
+    )
+
+
+def _vertices_without_faces(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    parts = known_parts(obj)
+    if parts is None or not parts.faceless.any() or is_accepted(obj, "faceless", parts.faceless):
+        return None
+    vertices, count = parts.faceless, int(parts.faceless.sum())
+    verb = "belongs" if count == 1 else "belong"
+    return Issue(
+        f"glTF: {format_count(count, 'vertex')} {verb} to no face and would be left out",
+        f"Export without {'It' if count == 1 else 'Them'}",
+        lambda o, s: accept(o, "faceless", vertices),
+        "Do not compare these vertices after an export, and do not warn again about them",
+        vertices=vertices,
+    )
+
+
+EXPORT_CHECKS: dict[str, Check] = {"bones": _too_many_bones, "faceless": _vertices_without_faces}
 
 
 class DAMPSIM_OT_export(NamedOperator, ModalJob, Operator):

@@ -16,7 +16,7 @@ from ...model.groups import format_names, group_of
 from ...model.objects import active_simulated, chosen_simulated, selected_simulated
 from ...model.presets import draw_presets
 from ...model.properties import effective_value
-from ...scene_reader.seams import seam_groups
+from ...scene_reader.scene_builder import seam_groups
 from ...status import results
 from ...status.measurements import is_measurement_current, required_substeps
 from ...targets.influence import influence_values
@@ -60,7 +60,7 @@ from ..objects.operators import (
     DAMPSIM_OT_remove,
     joined_into,
 )
-from ..objects.setup_operators import draw_setup_copy
+from ..objects.panel import draw_setup_copy
 from ..pins import panel as pin_panel
 from ..yarns.operators import (
     DAMPSIM_OT_drop_yarns,

@@ -9,8 +9,8 @@ from bpy.props import EnumProperty
 from bpy.types import Context, Operator
 
 from ....core import MuscleOverride, SceneError, SensorType, kind_by_name
-from ...blender.edge_attributes import mark_edges, remove_edge_attribute, selected_edges
 from ...blender.sampler import frame_rate
+from ...blender.vertex_groups import mark_edges, remove_edge_attribute, selected_edges
 from ...model.objects import active_simulated, is_job_running
 from ...scene_reader.muscles import ATTRIBUTE_PREFIX
 from ...translations import report

@@ -1,4 +1,4 @@
-"""Operators that pin vertices."""
+"""Operators that pin vertices, and the overlays of pinned vertices and of pins that are previewed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from bpy.types import Context, Operator
 from ....core import Array, PinError
 from ....core.base.arrays import Mask
 from ....core.base.wording import format_count
+from ....core.geometry.mesh.rigid_motion import transform_points
+from ....core.scene.body import HARD_PIN_WEIGHT
+from ...blender.sampler import mesh_positions, world_vertices
 from ...blender.vertex_groups import read_weights, write_own_weights
-from ...blender.viewports import redraw_viewports
 from ...model.objects import chosen_simulated
 from ...scene_reader.bone_chains import bone_influences
 from ...scene_reader.pin_proposals import (
@@ -26,8 +28,54 @@ from ...scene_reader.pin_proposals import (
     propose_pins,
     radial_weights,
 )
+from ...session import SessionState
+from ...work.operators import redraw_viewports
+from ..common import drawing
 from ..common.operators import ChosenObjectsOperator, can_paint, is_met, is_paintable
-from .overlay import PinPreviews
+from ..common.overlay_option import BodyView, OverlayOption
+
+_HARD_COLOR: drawing.Color = (1.0, 0.25, 0.2, 0.9)
+_SOFT_COLOR: drawing.Color = (1.0, 0.8, 0.2, 0.8)
+_FREE_COLOR: drawing.Color = (0.3, 1.0, 0.4, 0.6)
+
+
+class PinOption(OverlayOption):
+    property_name, label = "show_pins", "Pins"
+    description = "Mark pinned vertices: red where they follow the animation exactly, yellow where springs pull them"
+
+    def draw_body(self, view: BodyView) -> None:
+        drawing.set_depth_test(False)
+        hard = np.isinf(view.block.pin_stiffness)
+        drawing.draw_points(view.nodes[view.block.pinned[hard]], _HARD_COLOR)
+        drawing.draw_points(view.nodes[view.block.pinned[~hard]], _SOFT_COLOR)
+
+
+class PinPreviews(SessionState, dict[int, PinProposal]):
+    """Previewed pins by session uid of the object."""
+
+
+class PinPreviewOption(OverlayOption):
+    """Overlay of previewed pins: red for pinned, yellow for soft, green for free vertices. It is always drawn."""
+
+    def draw(self, context: bpy.types.Context, obj: bpy.types.Object, view: BodyView | None) -> None:
+        proposal = PinPreviews.current().get(obj.session_uid)
+        if proposal is None:
+            return
+        points = world_vertices(obj, context.view_layer)
+        if len(points) != len(proposal.weights):
+            # Modifiers generate vertices.
+            points = transform_points(np.array(obj.matrix_world), mesh_positions(obj.data).astype(float))
+        if len(points) != len(proposal.weights):
+            return
+        drawing.set_depth_test(False)
+        weights = proposal.weights
+        for chosen, color in (
+            (weights <= 0.0, _FREE_COLOR),
+            ((weights > 0.0) & (weights < HARD_PIN_WEIGHT), _SOFT_COLOR),
+            (weights >= HARD_PIN_WEIGHT, _HARD_COLOR),
+        ):
+            drawing.draw_points(points[chosen], color, 2.0 * drawing.POINT_SIZE)
+
 
 # Name of the vertex group that the operators create.
 PIN_GROUP_NAME = "Pin"

@@ -26,9 +26,9 @@ from .operators import (
     DAMPSIM_OT_pin_bones,
     DAMPSIM_OT_pin_cancel,
     DAMPSIM_OT_pin_gradient,
+    PinPreviews,
     previewed_objects,
 )
-from .overlay import PinPreviews
 
 
 def falls_unintentionally(obj: bpy.types.Object, scene: bpy.types.Scene) -> bool:

@@ -1,4 +1,4 @@
-"""Viewport overlays. To add one, write an OverlayOption in a file of its topic and list it in OVERLAYS."""
+"""Viewport overlays and their panel. To add one, write an OverlayOption in a file and list it in OVERLAYS."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 import bpy
+from bpy.types import Context, Panel
 
-from ...model.objects import visible_simulated
+from ...model.objects import active_simulated, visible_simulated
 from ...model.registry import reuse_last_scan
 from ..common import drawing
+from ..common.layout import ChildPanel, draw_property, draw_wrapped
 from ..common.overlay_option import OverlayOption, body_view, keep_views
 from ..compare.overlay import GhostOption
 from ..contact.overlay import ContactOption
-from ..fibres.overlay import FibreOption
+from ..fibres.panel import FibreOption
 from ..links.overlay import LinkOption
-from ..parts.overlay import PartOption
-from ..pins.overlay import PinOption, PinPreviewOption
-from ..plastic.overlay import FlowOption
+from ..parts.panel import PartOption
+from ..pins.operators import PinOption, PinPreviewOption
+from ..plastic.panel import FlowOption
 from .shape_overlays import CageOption, MostStretchedOption, RestShapeOption
 
 # In the order of the panel, which is also the order of drawing.
@@ -79,3 +81,16 @@ def register() -> None:
 def unregister() -> None:
     while _handles:
         bpy.types.SpaceView3D.draw_handler_remove(_handles.pop(), "WINDOW")
+
+
+class DAMPSIM_PT_show(ChildPanel, Panel):
+    bl_label = "Show in Viewport"
+
+    def draw(self, context: Context) -> None:
+        column, obj = self.layout.column(), active_simulated(context)
+        for option in OVERLAYS:
+            if option.property_name and option.is_available(obj):
+                column.prop(obj.dampsim, option.property_name)
+        if obj.dampsim.live and not obj.dampsim.baked:
+            draw_property(column, obj.dampsim, "influence", "Influence", context)
+        draw_wrapped(column, "Overlays are shown on live frames only", "INFO", context)

@@ -1,16 +1,20 @@
-"""Modal operator for long jobs: runs their steps between redraws, shows the progress and is cancelled by Esc."""
+"""Blender's operators and window: the modal operator for long jobs, calls of other operators, and redraws.
+
+The modal operator runs the steps of a job between redraws, shows the progress and is cancelled by Esc. Failures of
+called operators become errors for the user.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from typing import Any
 
 import bpy
 import numpy as np
 from bpy.types import Context, Event
 
-from ...core import DampSimError
-from ..blender.viewports import redraw_sidebars, redraw_viewports
+from ...core import DampSimError, SceneError
 from ..translations import report, translate
 from .steps import Step
 
@@ -158,3 +162,47 @@ def format_duration(seconds: float) -> str:
     """Return a duration as minutes:seconds."""
     whole = int(np.ceil(seconds))
     return f"{whole // 60}:{whole % 60:02d}"
+
+
+def call_operator(operator: Callable[..., Any], failure: str, fix: str, **arguments: Any) -> None:
+    """Call an operator. Raises SceneError with the operator's message where it fails or does not exist.
+
+    failure: the failed action, with the name of the object or file.  fix: advice for the user.
+    """
+    try:
+        operator(**arguments)
+    except (RuntimeError, AttributeError) as error:
+        # The message of a Python error includes its traceback and the location of this call.
+        lines = [line for line in str(error).strip().splitlines() if line and not line.startswith("Location:")]
+        raise SceneError(f"{failure} ({lines[-1].removeprefix('Error: ') if lines else error}); {fix}.") from error
+
+
+def pass_error(operator: Callable[..., Any], place: str, **arguments: Any) -> str:
+    """Call an operator of DampSim from another one. Return the message that it reports as an error, or ''.
+
+    place: EXEC_DEFAULT or INVOKE_DEFAULT.  Errors of Python keep their traceback.
+    """
+    try:
+        operator(place, **arguments)
+    except RuntimeError as error:
+        if "Traceback" in str(error):
+            raise
+        return str(error).strip().removeprefix("Error: ")
+    return ""
+
+
+def redraw_viewports() -> None:
+    """Tag all 3D viewports for redraw."""
+    for window in bpy.context.window_manager.windows:
+        for area in window.screen.areas:
+            if area.type == "VIEW_3D":
+                area.tag_redraw()
+
+
+def redraw_sidebars() -> None:
+    """Tag only the sidebars of 3D viewports for redraw, which is cheap."""
+    for window in bpy.context.window_manager.windows:
+        for area in window.screen.areas:
+            for region in area.regions if area.type == "VIEW_3D" else ():
+                if region.type == "UI":
+                    region.tag_redraw()
