@@ -2,16 +2,16 @@
 
 Dissipation potentials are quadratic in a strain rate: D = sum w/2 eps' V eps' ([SRD] section 3).
 
-**Rayleigh damping**, C = alpha M + beta K+(x) ([SRD] 3.5), is that paper's negative example, as it damps rotation too.
+Rayleigh damping, C = alpha M + beta K+(x) ([SRD] 3.5), is that paper's negative example, as it damps rotation too.
 K+ is the positive part of the tangent stiffness, element by element, so that C never adds energy. It is the stiffness
 itself where nothing is compressed. alpha damps absolute motion, like a viscous fluid around the body.
 
-**Strain-rate damping** ([SRD]) is by default "good Rayleigh" (12): lambda_d = beta lambda, mu_d = beta mu. Both are
+Strain-rate damping ([SRD]) is by default "good Rayleigh" (12): lambda_d = beta lambda, mu_d = beta mu. Both are
 dialled by factors on these values, or directly, as the two independent viscosities of (15). Painted factors make the
 potential heterogeneous (section 7): each element has the mean of those at its nodes. It damps deformation only: a rigid
 motion of the deformed body has no strain rate.
 
-**Traditional damping** of [You] 4.2 has the viscosities that critically damp the two waves of one wavelength,
+Traditional damping of [You] 4.2 has the viscosities that critically damp the two waves of one wavelength,
 
     psi = 2 sqrt(rho mu)/k,   phi = 2 sqrt(rho (2 mu + lambda))/k - 2 psi,   k = 2 pi/wavelength
 
