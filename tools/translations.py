@@ -42,7 +42,7 @@ MAX_MARKED = 0.02
 LEFT_OUT = re.compile(
     r"dampsim_addon/(cli|farm|api|translations|compare/(sweep|contact_sheet|checkpoint)|session"
     r"|blender/(hair_tree|node_builder|dampsim_names|yarns|maps|geometry_nodes))"
-    r"|core/(__init__|native|literature/papers|measure/(picture|plot)|frames/(history_arrays|background)"
+    r"|core/(__init__|native|literature/papers|measure/(picture|plot)|frames/(frame|background)"
     r"|settle/step_report|system/term|bodies/fabrics)"
 )
 # Calls whose texts are names, bugs, or labels that registered classes have.

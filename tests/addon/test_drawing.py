@@ -91,9 +91,9 @@ def operators(load: Load) -> list[Any]:
         "pins.operators",
         "bake.operators",
         "bake.issue_list",
-        "objects.setup_operators",
-        "compare.operators",
-        "links.operators",
+        "objects.panel",
+        "compare.panel",
+        "links.panel",
         "contact.operators",
     )
     found = [vars(load(f"dampsim_addon.ui.{module}")) for module in modules]
