@@ -1,4 +1,4 @@
-"""Removal of bakes, and of caches in DampSim's default folder whose .blend file no longer exists."""
+"""Removal and replacement of bakes, and removal of caches in DampSim's default folder whose file no longer exists."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ from ..model.caches import (
 )
 from ..model.groups import group_of
 from ..model.objects import check_editable
-from ..targets import TARGETS, Storage
+from ..targets import TARGETS, Storage, Target
 from ..targets.cache_file import check_library_modifier
+from ..targets.influence import read_influence, write_influence
 from ..targets.keys import check_shared_mesh, remove_joined_keys
+from ..targets.retiming import set_time_scale, time_scale
 from . import curve_bake
+from .landing import has_kept_seconds
 
 # Age, s, from which a cache of a file that was never saved counts as unused. A younger one may belong to a running
 # Blender.
@@ -69,6 +72,42 @@ def _clear_scene(obj: bpy.types.Object) -> None:
     remove_joined_keys(obj)
     curve_bake.clear_following_curve(obj)
     obj.dampsim.baked = obj.dampsim.blended_frames = ""
+
+
+@contextlib.contextmanager
+def replaced_bake(obj: bpy.types.Object, scene: bpy.types.Scene, target: Target, folder: Path) -> Iterator[None]:
+    """Context in which a new bake is written and checked, and replaces the earlier one at the end.
+
+    An earlier bake in another storage stays until then, and passes its influence and time scale on. If the context
+    fails or is stopped, the earlier bake returns with all edits of its strips.
+
+    folder: of the files of bakes.  Raises CacheError if those of other targets cannot be removed.
+    """
+    previous = obj.dampsim.baked
+    made_by = targets.find_target(previous)
+    other_target = "" if made_by is not None and made_by.storage is target.storage else previous
+    needs_own_speed = has_kept_seconds(obj, scene)
+    influence, scale, kept = read_influence(obj), time_scale(obj), target.keep(obj, folder)
+    try:
+        obj.dampsim.baked = other_target
+        yield
+    except BaseException:
+        kept.restore()
+        obj.dampsim.baked = previous
+        raise
+    kept.discard()
+    for storage in Storage:
+        if storage is not target.storage:
+            targets.clear_storage(obj, storage)
+    if other_target or not previous:
+        write_influence(obj, influence)
+        if scale is not None and time_scale(obj) is not None:
+            set_time_scale(obj, scale)
+    for other in TARGETS:
+        if other.name != target.name:
+            other().remove_files(folder)
+    if needs_own_speed and time_scale(obj) is not None:
+        set_time_scale(obj, 1.0)
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ from ...core.simulation.start import loop_end
 from ..blender.dampsim_names import is_tagged_action
 from ..blender.sampler import Sampler
 from ..model.caches import target_folder
-from ..targets import TARGETS, Cost, Shot, Storage, Target, clear_storage, find_target, get_target
+from ..targets import Cost, Shot, Storage, Target, get_target
 from ..targets.bake_tracks import play_bake_alone
-from ..targets.influence import keep_user_settings, read_influence, write_influence
-from ..targets.retiming import set_time_scale, time_scale
+from ..targets.influence import keep_user_settings
 from ..work.steps import Step, counted_steps
+from .clear import replaced_bake
 from .curve_bake import bake_following_curve
-from .landing import blend_frames, has_kept_seconds
+from .landing import blend_frames
 from .simulate import SimulatedShot
 
 # Most attempts to write a compressed bake. Modifiers can enlarge its error, so that it needs a smaller bound.
@@ -46,7 +46,10 @@ class WrittenBake:
 
 
 def write_member(sampler: Sampler, simulated: SimulatedShot) -> Generator[Step, None, WrittenBake]:
-    """Write the target of a member of a group. Raises DampSimError."""
+    """Write the target of a member of a group, and the curve that follows it, in place of an earlier bake.
+
+    Raises DampSimError, also if the bake does not play as simulated; see replaced_bake().
+    """
     began = time.monotonic()
     obj, core_scene = sampler.obj, simulated.simulation.scene
     group, target = obj.dampsim, get_target(obj.dampsim.target)
@@ -63,47 +66,13 @@ def write_member(sampler: Sampler, simulated: SimulatedShot) -> Generator[Step, 
         keeps_shares=group.keeps_rig_posable,
         channels=ChainChannels[group.chain_channels],
     )
-    needs_own_speed = has_kept_seconds(obj, sampler.scene)
-    cost, error = yield from write_bake(shot, target)
-    if needs_own_speed and time_scale(obj) is not None:
-        set_time_scale(obj, 1.0)
+    blending = blend_frames(shot)
+    blended = yield from counted_steps(blending, len(shot.numbers), "Blending")
+    collected = yield from counted_steps(target.collect(blended), len(blended.numbers), "Writing")
+    with replaced_bake(obj, sampler.scene, target, shot.folder):
+        cost, error = yield from _write_target(blended, target, collected)
+        yield from bake_following_curve(blended)
     return WrittenBake(shot, target, cost, error, simulated.seconds + time.monotonic() - began)
-
-
-def write_bake(shot: Shot, kind: Target) -> Generator[Step, None, tuple[Cost, float]]:
-    """Write the target of an object and the curve that follows it, and remove the files of earlier bakes.
-
-    Returns the cost and the error, m. Raises SceneError if the bake does not play as simulated. If it fails or is
-    stopped, the previous bake returns with all edits of its strips.
-    """
-    obj = shot.sampler.obj
-    shot = yield from counted_steps(blend_frames(shot), len(shot.numbers), "Blending")
-    collected = yield from counted_steps(kind.collect(shot), len(shot.numbers), "Writing")
-    # A bake in another storage stays until this one has been checked.
-    previous = obj.dampsim.baked
-    made_by = find_target(previous)
-    other_target = "" if made_by is not None and made_by.storage is kind.storage else previous
-    influence, scale, kept = read_influence(obj), time_scale(obj), kind.keep(obj, shot.folder)
-    try:
-        obj.dampsim.baked = other_target
-        cost, error = yield from _write_target(shot, kind, collected)
-        yield from bake_following_curve(shot)
-    except BaseException:
-        kept.restore()
-        obj.dampsim.baked = previous
-        raise
-    kept.discard()
-    for storage in Storage:
-        if storage is not kind.storage:
-            clear_storage(obj, storage)
-    if other_target or not previous:
-        write_influence(obj, influence)
-        if scale is not None and time_scale(obj) is not None:
-            set_time_scale(obj, scale)
-    for other in TARGETS:
-        if other.name != kind.name:
-            other().remove_files(shot.folder)
-    return cost, error
 
 
 def _write_target(shot: Shot, kind: Target, collected: Any) -> Generator[Step, None, tuple[Cost, float]]:
