@@ -12,17 +12,15 @@ Index = NDArray[np.int64]
 # Blender's precision: half the memory, for long motions of many vertices.
 SinglePrecisionArray = NDArray[np.float32]
 Mask = NDArray[np.bool_]
+# Number of Newton iterations, after which nearly all have converged, and the tolerance of orthogonality.
+_ITERATIONS, _ROTATION_TOLERANCE = 8, 1e-10
+# Squared norm of the cofactors below which a matrix has nearly rank one.
+_RANK_ONE = 1e-6
 
 
 def take_rows(values: Array, indices: Index) -> Array:
     """Return values[indices] of (n, k) or (n,); take() is four times as fast as numpy's indexing."""
     return values.take(indices, axis=0)
-
-
-# Number of Newton iterations, after which nearly all have converged, and the tolerance of orthogonality.
-_ITERATIONS, _ROTATION_TOLERANCE = 8, 1e-10
-# Squared norm of the cofactors below which a matrix has nearly rank one.
-_RANK_ONE = 1e-6
 
 
 def cofactor(F: Array) -> Array:

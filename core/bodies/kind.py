@@ -13,6 +13,10 @@ from ..scene.parameters import Settings
 from ..system.discretization import BodyDiscretization
 from .surface_binding import BoundPoints
 
+# Pa. Models are built with this modulus. The user's modulus is a factor on all elastic terms (stepping.Controls), so
+# that keyframing or editing it needs no new factorisation.
+BASE_YOUNG = 1e5
+
 
 class Skin(Protocol):
     """Deformation of the object's surface (v vertices) by the nodes (n)."""
@@ -71,11 +75,6 @@ class Model:
     faces: Index | None = None
     strands: Strands | None = None
     pieces: Index | None = None
-
-
-# Pa. Models are built with this modulus. The user's modulus is a factor on all elastic terms (stepping.Controls), so
-# that keyframing or editing it needs no new factorisation.
-BASE_YOUNG = 1e5
 
 
 class BodyKind:

@@ -32,6 +32,12 @@ DEEP_STIFFNESS, DEEP_FRACTION = 20.0, 0.5
 _TINY = 1e-30
 # Relative rounding error of a coordinate.
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+# Tolerated depth in contact distances, and the stiffness factor for contacts that are deeper.
+TOLERATED_DEPTH, _STIFFNESS_FACTOR = 0.2, 8.0
+# Largest number of raises of a contact per step.
+_MAX_RAISES = 2
+# Contacts with a smaller weight of free nodes are held by pins; no stiffness moves them out.
+_MIN_FREE_WEIGHT = 0.5
 
 
 @dataclass(frozen=True)
@@ -259,14 +265,6 @@ def assemble_contact_hessian(weights: csr_matrix, blocks: Array) -> csr_matrix:
     expanded_weights, k = kron(weights, identity(3), format="csr"), len(blocks)
     block_diagonal = bsr_matrix((blocks, np.arange(k), np.arange(k + 1)), shape=(3 * k, 3 * k)).tocsr()
     return (expanded_weights.T @ block_diagonal @ expanded_weights).tocsr()
-
-
-# Tolerated depth in contact distances, and the stiffness factor for contacts that are deeper.
-TOLERATED_DEPTH, _STIFFNESS_FACTOR = 0.2, 8.0
-# Largest number of raises of a contact per step.
-_MAX_RAISES = 2
-# Contacts with a smaller weight of free nodes are held by pins; no stiffness moves them out.
-_MIN_FREE_WEIGHT = 0.5
 
 
 class PenaltyScaling:

@@ -23,6 +23,20 @@ from ..system.state import (
     YarnHistory,
 )
 
+# Columns that are integers, by array: lowest and highest value, and columns.
+_INTEGERS: dict[str, tuple[float, float, slice]] = {
+    "contacts": (-(2.0**31), 2.0**31, slice(4)),
+    "impacts": (-(2.0**31), 2.0**31, slice(3)),
+    "held": (0.0, 2.0**31, slice(2)),
+    "muscles": (0.0, 1.0, slice(1)),
+    "still": (0.0, 2.0**31, slice(1)),
+    "violence": (0.0, 2.0**31, slice(3)),
+}
+# Suffix of the name of a term's reference flow.
+_REFERENCE_SUFFIX = ", where its stiffness is found"
+# Names in older files of the arrays that are now shared by all kinds of bodies.
+_FORMER_NAMES = {"yarns still": "still", "pull on yarns": "pull from outside"}
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -48,21 +62,6 @@ class Frame:
         """Surface (v, 3) m of the only body."""
         (surface,) = self.shapes.values()
         return surface
-
-
-# Columns that are integers, by array: lowest and highest value, and columns.
-_INTEGERS: dict[str, tuple[float, float, slice]] = {
-    "contacts": (-(2.0**31), 2.0**31, slice(4)),
-    "impacts": (-(2.0**31), 2.0**31, slice(3)),
-    "held": (0.0, 2.0**31, slice(2)),
-    "muscles": (0.0, 1.0, slice(1)),
-    "still": (0.0, 2.0**31, slice(1)),
-    "violence": (0.0, 2.0**31, slice(3)),
-}
-# Suffix of the name of a term's reference flow.
-_REFERENCE_SUFFIX = ", where its stiffness is found"
-# Names in older files of the arrays that are now shared by all kinds of bodies.
-_FORMER_NAMES = {"yarns still": "still", "pull on yarns": "pull from outside"}
 
 
 def history_arrays(history: History) -> dict[str, dict[str, Array]]:

@@ -29,6 +29,15 @@ from .strains import RelativeStrain
 
 SMALL_ANGLE = 0.1
 _MIN_LENGTH = 1e-30
+# Smoothing of the angle at zero, relative to the rest angle.
+_SMOOTHING_RATIO = 0.5
+# Below this relative sine, the ratio of angle to sine counts as one.
+_SMALL_SINE = 1e-9
+_MIN_DIVISOR = 1e-30
+# Angle (rad) below which the derivatives by the cosine are Taylor series; their relative error is at most 1e-11.
+_STRAIGHT = 2e-3
+# Smallest sine of the angle in these derivatives.
+_MIN_FOLD_SINE = 1e-4
 
 
 def _edge_products(corners: Array) -> tuple[Array, Array, Array, Array]:
@@ -88,17 +97,6 @@ def rod_bending_strains(
     is_wide = np.arctan2(np.linalg.norm(c, axis=1), d) > SMALL_ANGLE
     kinds = ((AngleStrain, is_wide), (TangentStrain, ~is_wide))
     return [(kind(lengths[mask], elements[mask]), mask) for kind, mask in kinds if mask.any()]
-
-
-# Smoothing of the angle at zero, relative to the rest angle.
-_SMOOTHING_RATIO = 0.5
-# Below this relative sine, the ratio of angle to sine counts as one.
-_SMALL_SINE = 1e-9
-_MIN_DIVISOR = 1e-30
-# Angle (rad) below which the derivatives by the cosine are Taylor series; their relative error is at most 1e-11.
-_STRAIGHT = 2e-3
-# Smallest sine of the angle in these derivatives.
-_MIN_FOLD_SINE = 1e-4
 
 
 @dataclass(frozen=True)

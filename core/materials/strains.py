@@ -14,6 +14,8 @@ from ..base.arrays import Array, Index
 from .assembly import assemble_vector
 
 _ROOT = np.sqrt(2.0)
+# Start, end and opposite corner of each side of a triangle.
+_SIDES = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
 
 
 class Strain:
@@ -184,10 +186,6 @@ class SpringStrain(RelativeStrain):
         transverse = (np.eye(3) - unit[:, :, None] * unit[:, None, :]) / np.maximum(length, 1e-30)[:, None, None]
         block = transverse * (stress[:, 0] / self.lengths)[:, None, None]
         return np.asarray(np.block([[block, -block], [-block, block]]))
-
-
-# Start, end and opposite corner of each side of a triangle.
-_SIDES = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
 
 
 def plane_shape_gradients(rest: Array, triangles: Index) -> tuple[Array, Array]:

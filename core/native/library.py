@@ -25,6 +25,8 @@ _TOLERANCE = 1e-12
 _SINGLE_TOLERANCE = 1e-5
 # Noise of fields.forces at the first point of the self-test.
 _KNOWN_NOISE = (-0.060224056243896484, 0.1584606170654297, -0.10008430480957031)
+# Largest number of rows that the kernel's 32-bit indices can address.
+_MAX_ROW_COUNT = 2**31 - 1
 
 
 class KernelLibrary:
@@ -318,10 +320,6 @@ def _check_contacts(loaded: KernelLibrary) -> bool:
 
 def _is_close(computed: Array | SinglePrecisionArray | float, expected: Array | float) -> bool:
     return bool(np.allclose(computed, expected, rtol=_TOLERANCE, atol=_TOLERANCE))
-
-
-# Largest number of rows that the kernel's 32-bit indices can address.
-_MAX_ROW_COUNT = 2**31 - 1
 
 
 def require_row_count(count: int, name: str) -> None:

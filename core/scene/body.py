@@ -16,6 +16,9 @@ from .muscles import Controller, SensorInputs, check_controller
 from .parameters import ColliderSettings, ReferenceChoice, Settings
 from .part import Part, check_parts
 
+# Pin weight from which a pin is hard.
+HARD_PIN_WEIGHT = 0.999
+
 
 @dataclass(frozen=True)
 class BodySample:
@@ -69,10 +72,6 @@ class SceneSample:
 
 Sampler = Callable[[float], SceneSample]
 """Function from a frame, which may be fractional, to the sample of a scene there."""
-
-
-# Pin weight from which a pin is hard.
-HARD_PIN_WEIGHT = 0.999
 
 
 def _no_edges() -> Index:

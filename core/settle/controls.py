@@ -14,6 +14,18 @@ from .first_mode import FirstModeLaw
 from .law import Coefficients, DeformationLaw
 from .waveform import WaveformLaw, settle_law
 
+# Phase in rad of the first mode in one substep: up to the first value its peaks are met within 5%. The kappa of
+# FirstModeLaw grows with the phase, and motion softer than at rest (a buckling bend) then gains amplitude: at the
+# second value kappa is 1.6, at pi/3 it has no bound.
+TARGET_PHASE = math.pi / 6.0
+MAX_PHASE = math.pi / 5.0
+# Largest number of substeps per frame; a stronger overshoot is limited instead.
+MAX_SUBSTEPS = 20
+SettleLaw = WaveformLaw | FirstModeLaw
+"""Law that Settle and Bounce control."""
+SettleLawFactory = Callable[[float, float, float], SettleLaw]
+"""Function that returns a law for settle time in s, overshoot and eigenvalue in 1/s^2."""
+
 
 @dataclass(frozen=True)
 class YarnDials:
@@ -79,20 +91,6 @@ class Controls:
     def stiffness_per_block(self, block_count: int) -> Array:
         """Return the stiffness factor of each block, (b,)."""
         return np.broadcast_to(np.asarray(self.stiffness, dtype=float), block_count)
-
-
-# Phase in rad of the first mode in one substep: up to the first value its peaks are met within 5%. The kappa of
-# FirstModeLaw grows with the phase, and motion softer than at rest (a buckling bend) then gains amplitude: at the
-# second value kappa is 1.6, at pi/3 it has no bound.
-TARGET_PHASE = math.pi / 6.0
-MAX_PHASE = math.pi / 5.0
-# Largest number of substeps per frame; a stronger overshoot is limited instead.
-MAX_SUBSTEPS = 20
-
-SettleLaw = WaveformLaw | FirstModeLaw
-"""Law that Settle and Bounce control."""
-SettleLawFactory = Callable[[float, float, float], SettleLaw]
-"""Function that returns a law for settle time in s, overshoot and eigenvalue in 1/s^2."""
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,15 @@ _MOVING_SURFACES = {"DISPLACE", "WAVE"}
 
 # Types of parents that deform the mesh as a modifier would, with the type of the parent object.
 DEFORMING_PARENTS = {"ARMATURE": "ARMATURE", "LATTICE": "LATTICE"}
+# Types of datablocks that refer to objects, but through which none of them moves another one.
+_NOT_FOLLOWED = (
+    bpy.types.Scene,
+    bpy.types.WindowManager,
+    bpy.types.Screen,
+    bpy.types.WorkSpace,
+    bpy.types.World,
+    bpy.types.Material,
+)
 
 
 def modifier_type_effect(modifier_type: str) -> ModifierEffect:
@@ -148,17 +157,6 @@ def can_move(obj: bpy.types.Object, visited: set[int] | None = None) -> bool:
         return True
     others = [one for struct in (*constraints, *obj.modifiers) for one in referenced_objects(struct)]
     return any(can_move(one, visited) for one in (*others, *([obj.parent] if obj.parent else [])))
-
-
-# Types of datablocks that refer to objects, but through which none of them moves another one.
-_NOT_FOLLOWED = (
-    bpy.types.Scene,
-    bpy.types.WindowManager,
-    bpy.types.Screen,
-    bpy.types.WorkSpace,
-    bpy.types.World,
-    bpy.types.Material,
-)
 
 
 class References:

@@ -18,6 +18,9 @@ from .groups import Group, group_of
 from .object_index import ObjectIndex
 from .objects import check_editable, is_simulated
 
+# Part of the largest dimension of an object at which its contact map falls to 0, unless the user chooses a distance.
+_CONTACT_PART = 0.02
+
 
 class ColliderIssue(enum.Enum):
     """Reason why a collider has no effect, in words."""
@@ -167,10 +170,6 @@ def simulation_view_layer(scene: bpy.types.Scene) -> bpy.types.ViewLayer:
     """Return the view layer in which a scene is simulated, as far as it is known."""
     here = bpy.context.view_layer
     return here if here is not None and bpy.context.scene == scene else scene.view_layers[0]
-
-
-# Part of the largest dimension of an object at which its contact map falls to 0, unless the user chooses a distance.
-_CONTACT_PART = 0.02
 
 
 def update_maps(view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, contact_range: float = 0.0) -> None:

@@ -45,6 +45,9 @@ from .muscles import build_controller, has_muscles, read_dampers
 from .parts import assigned_parts, find_wrong_part, read_parts
 from .sample_reader import SampleReader, has_evaluated_pins
 
+# Prefix of the names of seam groups, in lower case.
+_SEAM_PREFIX = "seam"
+
 
 def has_group_effect(obj: bpy.types.Object, role: str) -> bool:
     """Return whether a vertex group has an effect with the other settings of an object. role: of the group."""
@@ -265,10 +268,6 @@ def is_deformed(obj: bpy.types.Object) -> bool:
         return True
     keys = obj.data.shape_keys
     return keys is not None and bool(animated_paths(keys))
-
-
-# Prefix of the names of seam groups, in lower case.
-_SEAM_PREFIX = "seam"
 
 
 def seam_groups(obj: bpy.types.Object) -> list[str]:

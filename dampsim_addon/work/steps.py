@@ -19,6 +19,15 @@ from ...core.frames.cache import LockBusy, file_lock
 __all__ = ["Step", "counted_steps", "map_steps", "paired_steps", "run_steps"]
 
 Result = TypeVar("Result")
+# Longest wait for the thread between two steps, s.
+_THREAD_PAUSE = 0.02
+# Interval of the checks for cancellation, s.
+_PAUSE = 0.5
+# Time between cancellation and forced exit, s. Files have temporary names until they are complete, so that only the
+# current step is lost.
+GRACE_PERIOD = 30.0
+# Windows access right to wait for a process.
+_SYNCHRONIZE = 0x100000
 
 
 @dataclass(frozen=True)
@@ -40,10 +49,6 @@ def paired_steps(work: Generator[tuple[int, int], None, Result], text: str) -> G
     return map_steps(work, lambda pair: Step(*pair, text))
 
 
-# Longest wait for the thread between two steps, s.
-_THREAD_PAUSE = 0.02
-
-
 def run_in_thread(work: Callable[[], Result]) -> Generator[None, None, Result]:
     """Run work in a thread, yield until it is done, and return its result. It must not access Blender's data."""
     pool = ThreadPoolExecutor(1)
@@ -55,15 +60,6 @@ def run_in_thread(work: Callable[[], Result]) -> Generator[None, None, Result]:
         return future.result()
     finally:
         pool.shutdown(wait=False)
-
-
-# Interval of the checks, s.
-_PAUSE = 0.5
-# Time between cancellation and forced exit, s. Files have temporary names until they are complete, so that only the
-# current step is lost.
-GRACE_PERIOD = 30.0
-# Windows access right to wait for a process.
-_SYNCHRONIZE = 0x100000
 
 
 class Cancelled(Exception):  # noqa: N818 (nothing is wrong)

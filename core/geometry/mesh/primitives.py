@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from ...base.arrays import Array, Index
 from .triangles import cross_rows, dot_rows
 
+_TINY = 1e-300
+
 
 def box_tets(size: tuple[float, float, float], cells: tuple[int, int, int]) -> tuple[Array, Index]:
     """Return nodes (n, 3) m and tets (m, 4) of a box at the origin; each cell is split into Kuhn's six tets."""
@@ -45,9 +47,6 @@ def outcodes(points: Array, low: Array, high: Array) -> NDArray[np.uint8]:
             bits |= outside.view(np.uint8) * np.uint8(bit)
             bit *= 2
     return bits
-
-
-_TINY = 1e-300
 
 
 def closest_points_on_triangles(points: Array, corners: Array) -> tuple[Array, Array, Array]:

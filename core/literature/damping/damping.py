@@ -13,6 +13,11 @@ from ...materials import ElasticMaterial
 from ...system.discretization import BodyDiscretization
 from .clusters import Mesh
 
+# Frame rate at which gamma is the fraction removed per frame.
+REFERENCE_FRAME_RATE = 24.0
+# Choice of the second torque scheme: the same as the first.
+SAME_SCHEME = "SAME"
+
 
 @dataclass(frozen=True)
 class DampedBody:
@@ -114,10 +119,6 @@ class BlockwiseDamping(Damping):
         return block_diag(empty, format="csr")
 
 
-# Frame rate at which gamma is the fraction removed per frame.
-REFERENCE_FRAME_RATE = 24.0
-
-
 def retained_fraction(gamma: float, h: float) -> float:
     """Return the fraction that a step of h seconds retains if a fraction gamma is removed in a 24th of a second."""
     return float((1.0 - gamma) ** (REFERENCE_FRAME_RATE * h))
@@ -126,10 +127,6 @@ def retained_fraction(gamma: float, h: float) -> float:
 def removed_fraction(kappa: float, h: float) -> float:
     """Return the gamma of which a step of h seconds retains kappa, see retained_fraction; 0 if kappa adds velocity."""
     return float(1.0 - min(kappa, 1.0) ** (1.0 / (REFERENCE_FRAME_RATE * h)))
-
-
-# Choice of the second torque scheme: the same as the first.
-SAME_SCHEME = "SAME"
 
 
 def damping_stages(dials: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

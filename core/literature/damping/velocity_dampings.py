@@ -11,6 +11,10 @@ from .clusters import CLUSTERS, Clusters, Mesh, unit_directions
 from .damping import DampedBody, Damping, damping_stages, retained_fraction
 from .torque import TORQUE_SCHEMES, DampingForces
 
+# h gamma_s times the largest eigenvalue of M^-1 E E^T stays below 2: at 1 the stiffest relative motion stops at once.
+_STABILITY_LIMIT = 1.0
+_MAX_DENSE_NODES = 24
+
 
 class PointDamping(Damping):
     """Damping of absolute velocities."""
@@ -27,11 +31,6 @@ class PointDamping(Damping):
         # One coefficient in kg/s for all nodes: it removes gamma at a node of mean mass, and at most all at the others.
         damping_coefficient = (1.0 - retained_fraction(self.body.dials["gamma"], h)) * float(mass.mean())
         return np.asarray((1.0 - np.minimum(damping_coefficient / mass, 1.0))[:, None] * predicted)
-
-
-# h gamma_s times the largest eigenvalue of M^-1 E E^T stays below 2: at 1 the stiffest relative motion stops at once.
-_STABILITY_LIMIT = 1.0
-_MAX_DENSE_NODES = 24
 
 
 def edge_incidence(mesh: Mesh) -> csr_matrix:

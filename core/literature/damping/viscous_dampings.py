@@ -37,6 +37,14 @@ from ...materials.strain_energy import isotropic_moduli, tensile_stress
 from ...materials.strains import BiotStrain, GreenStrain, SpatialStrain, Strain, SurfaceGreenStrain
 from .damping import DampedBody, Damping, DissipationPotential, PotentialDamping, sum_matrices
 
+STRAINS: dict[str, Callable[[Array, Index], Strain]] = {
+    "GREEN": GreenStrain,
+    "BIOT": BiotStrain,
+    "SPATIAL": SpatialStrain,
+}
+# Smallest Poisson's ratio at which no viscosity is negative.
+MIN_POISSON = 1.0 / 3.0
+
 
 @dataclass(frozen=True)
 class Dissipation:
@@ -142,13 +150,6 @@ class ViscosityBy(StrEnum):
     VALUES = "VALUES"
 
 
-STRAINS: dict[str, Callable[[Array, Index], Strain]] = {
-    "GREEN": GreenStrain,
-    "BIOT": BiotStrain,
-    "SPATIAL": SpatialStrain,
-}
-
-
 @dataclass(frozen=True)
 class BendingRateDamping:
     """Damping potential C = scale (d theta/d x)^T K_b (d theta/d x) of the angles' rate; ignores rigid rotation."""
@@ -215,10 +216,6 @@ class StrainRateDamping(PotentialDamping):
         if dials["viscosity_by"] == ViscosityBy.VALUES:
             return dials["lambda_d_value"], dials["mu_d_value"]
         return dials["lambda_d"] * lam, dials["mu_d"] * mu
-
-
-# Smallest Poisson's ratio at which no viscosity is negative.
-MIN_POISSON = 1.0 / 3.0
 
 
 def viscosities(lam: float, mu: float, density: float, wavelength: float) -> tuple[float, float]:

@@ -25,6 +25,10 @@ from .integrator import DampedSystem, Integrator, StepResult
 _NEWMARK_TOLERANCE = 0.01
 # Largest number of solves per step of Newmark's method.
 _MAX_NEWMARK_PASSES = 6
+_DONE = StepReport(Outcome.CONVERGED, 1, 1, 1, 0.0)
+_FAILED = StepReport(Outcome.NOT_FINITE, 1, 1, 1, np.inf)
+# A displacement of so many times the body's size in one step counts as a runaway.
+_RUNAWAY = 1e6
 
 
 def _solve_stage(
@@ -158,12 +162,6 @@ class Newmark(Integrator):
                 break
         end = state.positions + 0.5 * h * (damped + velocities)
         return dynamics.state_with_pins(state, end, velocities.copy(), inputs, h), report
-
-
-_DONE = StepReport(Outcome.CONVERGED, 1, 1, 1, 0.0)
-_FAILED = StepReport(Outcome.NOT_FINITE, 1, 1, 1, np.inf)
-# A displacement of so many times the body's size in one step counts as a runaway.
-_RUNAWAY = 1e6
 
 
 class ExplicitEuler(Integrator):

@@ -15,6 +15,9 @@ from ...blender.bone_bakes import record_mark
 from ...work.operators import call_operator
 from .staging import temporary_values
 
+_FBX_LABEL = "FBX"
+_GLTF_LABEL = "glTF"
+
 
 @dataclass(frozen=True)
 class Format:
@@ -70,9 +73,6 @@ def run_importer(operator: Callable[..., Any], path: Path, label: str, **options
     call_operator(operator, f"{path.name}: Blender's {label} import failed", fix, filepath=str(path), **options)
 
 
-_FBX_LABEL = "FBX"
-
-
 def _write_fbx(path: Path) -> None:
     run_exporter(
         bpy.ops.export_scene.fbx,
@@ -102,9 +102,6 @@ def _read_fbx(path: Path) -> None:
 
 
 FBX = Format("FBX", _FBX_LABEL, ".fbx", _write_fbx, _read_fbx, reads_metres=True)
-
-
-_GLTF_LABEL = "glTF"
 
 
 def _true_seconds() -> AbstractContextManager[None]:

@@ -23,6 +23,8 @@ from ..pins.operators import selected_vertices
 _STRETCHED_COLOR, _REST_COLOR, _CONTRACTED_COLOR = np.array([[0.3, 0.6, 1.0], [1.0, 0.9, 0.75], [1.0, 0.15, 0.1]])
 # Relative change of length, in both directions, at which the colour is saturated.
 _SATURATED_STRAIN = 0.4
+# Name of the vertex group that the operator creates.
+FIBRE_GROUP_NAME = "Fibres"
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,6 @@ class FibreOption(OverlayOption):
             drawing.set_depth_test(False)
             pairs = np.arange(len(fibres.points)).reshape(-1, 2)
             drawing.draw_colored(fibres.points, fibres.colors, pairs, "LINES")
-
-
-# Name of the vertex group that the operator creates.
-FIBRE_GROUP_NAME = "Fibres"
 
 
 def supports_fibres(obj: bpy.types.Object | None) -> bool:

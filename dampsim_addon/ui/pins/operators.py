@@ -37,6 +37,15 @@ from ..common.overlay_option import BodyView, OverlayOption
 _HARD_COLOR: drawing.Color = (1.0, 0.25, 0.2, 0.9)
 _SOFT_COLOR: drawing.Color = (1.0, 0.8, 0.2, 0.8)
 _FREE_COLOR: drawing.Color = (0.3, 1.0, 0.4, 0.6)
+# Name of the vertex group that the operators create.
+PIN_GROUP_NAME = "Pin"
+# An object lies flat if its height is below this fraction of its longest side.
+_FLAT_RATIO = 0.02
+_GRADIENT_WORDS = {
+    "TOP": "from the top down", "BOTTOM": "from the bottom up", "PARENT": "from its parent",
+    "CURSOR": "from the 3D cursor", "BONE": "along its bone",
+}  # fmt: skip
+_SIDE_AXES = {"X": (0, 1.0), "-X": (0, -1.0), "Y": (1, 1.0), "-Y": (1, -1.0), "Z": (2, 1.0), "-Z": (2, -1.0)}
 
 
 class PinOption(OverlayOption):
@@ -75,17 +84,6 @@ class PinPreviewOption(OverlayOption):
             (weights >= HARD_PIN_WEIGHT, _HARD_COLOR),
         ):
             drawing.draw_points(points[chosen], color, 2.0 * drawing.POINT_SIZE)
-
-
-# Name of the vertex group that the operators create.
-PIN_GROUP_NAME = "Pin"
-# An object lies flat if its height is below this fraction of its longest side.
-_FLAT_RATIO = 0.02
-_GRADIENT_WORDS = {
-    "TOP": "from the top down", "BOTTOM": "from the bottom up", "PARENT": "from its parent",
-    "CURSOR": "from the 3D cursor", "BONE": "along its bone",
-}  # fmt: skip
-_SIDE_AXES = {"X": (0, 1.0), "-X": (0, -1.0), "Y": (1, 1.0), "-Y": (1, -1.0), "Z": (2, 1.0), "-Z": (2, -1.0)}
 
 
 def selected_vertices(obj: bpy.types.Object) -> Mask:

@@ -25,6 +25,7 @@ _SURFACE_OFFSET = 2e-3
 _LOW_COLOR, _HIGH_COLOR = np.array([1.0, 0.85, 0.1]), np.array([0.95, 0.05, 0.02])
 # Opacity where the flow is largest.
 _MAX_OPACITY = 0.85
+_RESET_PROPERTY = "plastic_reset"
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,6 @@ class FlowOption(OverlayOption):
         flow = view.data(flow_overlay)
         if flow is not None:
             drawing.draw_text(context, flow.label_position, flow.label, lines_down=-1.0)
-
-
-_RESET_PROPERTY = "plastic_reset"
 
 
 class DAMPSIM_PT_plastic(ChildPanel, Panel):
