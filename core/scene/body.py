@@ -16,6 +16,9 @@ from .muscles import Controller, SensorInputs, check_controller
 from .parameters import ColliderSettings, ReferenceChoice, Settings
 from .part import Part, check_parts
 
+# Memory of the kept samples, bytes: 250 frames of 40,000 vertices. Further ones are read again, which takes a few per
+# cent of the time that frames of such sizes take to simulate.
+_MAX_KEPT_BYTES = 2**28
 # Pin weight from which a pin is hard.
 HARD_PIN_WEIGHT = 0.999
 
@@ -69,9 +72,40 @@ class SceneSample:
         changed = replace(self.bodies[index], **changes)
         return replace(self, bodies=(*self.bodies[:index], changed, *self.bodies[index + 1 :]))
 
+    def size_in_bytes(self) -> int:
+        """Return the memory of the vertices and weights, which are nearly all of a sample."""
+        colliders = [collider.vertices for collider in self.colliders]
+        pins = [body.pins for body in self.bodies if body.pins is not None]
+        return sum(one.nbytes for one in (*(body.vertices for body in self.bodies), *pins, *self.anchors, *colliders))
+
 
 Sampler = Callable[[float], SceneSample]
 """Function from a frame, which may be fractional, to the sample of a scene there."""
+
+
+class SampleStore:
+    """Sampler that keeps samples, so that frames that were checked are not read again.
+
+    It keeps those of whole frames, and all those of a loop, which is simulated several times.
+
+    size: kept memory, bytes.
+    """
+
+    def __init__(self, sampler: Sampler, is_loop: bool) -> None:
+        self._sampler, self._is_loop = sampler, is_loop
+        self._samples: dict[float, SceneSample] = {}
+        self.size = 0
+
+    def __call__(self, frame: float) -> SceneSample:
+        """Return the sample at a frame."""
+        if frame in self._samples:
+            return self._samples[frame]
+        found = self._sampler(frame)
+        size = found.size_in_bytes()
+        if (self._is_loop or frame == round(frame)) and self.size + size <= _MAX_KEPT_BYTES:
+            self._samples[frame] = found
+            self.size += size
+        return found
 
 
 def _no_edges() -> Index:

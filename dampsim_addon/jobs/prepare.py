@@ -9,10 +9,11 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from ...core import Scene, Simulation
+from ...core.scene.body import SampleStore
 from ...core.simulation.assembly import Assembly
 from ...core.simulation.start import check_cycle
 from ..blender.sampler import GroupSampler
-from ..scene_reader.contributors import run_simulations, update_followers
+from ..scene_reader.contributors import frame_handler_inputs, run_simulations, update_followers
 from ..scene_reader.scene_builder import build_scene
 from ..status.measurements import store_measurements
 from ..status.overlaps import record_overlaps
@@ -27,10 +28,15 @@ _PARTS = 100
 def prepare_shot(sampler: GroupSampler, plan: BakePlan) -> Generator[Step, None, Simulation]:
     """Return the simulation of a bake, once all its inputs have been read and checked. Raises DampSimError."""
     core_scene = yield from prepare_scene(sampler, plan.last)
+    # Handlers of others may move an object only after a frame was read, so that each reading differs.
+    if core_scene.sampler is not None and not frame_handler_inputs():
+        core_scene = replace(core_scene, sampler=SampleStore(core_scene.sampler, core_scene.is_loop))
     check_cycle(core_scene)
     yield from _check_motion(sampler, plan, core_scene)
     # The checks have added shape keys to the members, which resets simulations that depend on them.
     yield from _run_simulations(sampler, affected_only=True)
+    # Hair is brought up to date at the first frame.
+    sampler.set_frame(float(core_scene.first))
     record_overlaps(core_scene, plan.group.members)
     update_followers(sampler)
     simulation = yield from prepare_simulation(core_scene, finds_start=plan.begins_with_first_frame)

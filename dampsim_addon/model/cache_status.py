@@ -18,6 +18,7 @@ import bpy
 from ...core import CacheError, FrameCache
 from ...core.frames.cache import RebakedRange
 from ..blender.dampsim_names import bake_modifier
+from ..blender.sampler import ACTIVE_SAMPLERS
 from ..session import SessionState, Subscriber
 from ..targets.cache_file import baked_file
 from .caches import cache_folder, cached_frame_count, frame_cache
@@ -123,7 +124,9 @@ def refresh_all_statuses(*_: object) -> None:
 
 
 def refresh_new_statuses(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
-    """Read the status of objects whose cache location has changed."""
+    """Read the status of objects whose cache location has changed. Jobs, which sample often, do it at their end."""
+    if ACTIVE_SAMPLERS:
+        return
     with reuse_last_scan():
         for obj in all_simulated():
             if not known_status(obj).is_known:

@@ -13,6 +13,7 @@ from typing import Any
 
 import bpy
 
+from ..blender.sampler import ACTIVE_SAMPLERS
 from ..model.colliders import all_colliders
 from ..model.objects import all_simulated
 from ..model.properties import VERTEX_GROUP_ROLES
@@ -86,6 +87,9 @@ def follow_names(*_: object) -> None:
 
 
 def _on_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
+    # A job updates the depsgraph hundreds of times. The first update after it follows the names that changed meanwhile.
+    if ACTIVE_SAMPLERS:
+        return
     # Other types of updates rename nothing.
     if any(depsgraph.id_type_updated(kind) for kind in ("OBJECT", "MESH", "ARMATURE")):
         follow_names()

@@ -10,8 +10,9 @@ import bpy
 import numpy as np
 
 from ...core import Array, SceneError
-from ...core.base.arrays import Mask
+from ...core.base.arrays import Index, Mask
 from ...core.geometry.mesh.rigid_motion import transform_points
+from ..blender.animation import is_animated
 from ..blender.dampsim_names import BASIS, PROBE
 from ..blender.modifiers import deform_stack, has_deform_modifier, is_deforming, sampled_modifiers
 from ..blender.movers import is_local, referenced_objects
@@ -38,6 +39,13 @@ _MIN_CHANGE = 1e-4
 # Error of a vertex in a check that counts as missed, as a fraction of that distance, and the largest accepted fraction
 # of such vertices. Where a modifier folds the mesh, a few miss, but the simulation need not move them there.
 _MAX_MISS, _MANY = 0.5, 0.1
+# Modifiers that move vertices by their places in space, or smooth the mesh, on which the shift of a check never acts.
+_BENDING_TYPES = {
+    "ARMATURE", "CORRECTIVE_SMOOTH", "CURVE", "DISPLACE", "HOOK", "LAPLACIANSMOOTH", "LATTICE", "MESH_DEFORM",
+    "SIMPLE_DEFORM", "SMOOTH", "WARP", "WAVE",
+}  # fmt: skip
+# Number of faces whose stretch is compared between frames.
+_CHECKED_FACES = 2000
 
 
 class NoShapeError(SceneError):
@@ -122,14 +130,22 @@ def check_invertible(sampler: Sampler, numbers: Sequence[int]) -> Generator[int]
         nudge = _NUDGE * _extent(probe.basis)
         shift = np.full_like(still, nudge / np.sqrt(3.0))
         waves = nudge * np.sin(2.0 * np.pi / _extent(probe.basis) * probe.basis[:, [1, 2, 0]])
+        limit, inverse = _MAX_MISS * nudge, None
         for done, number in enumerate(numbers, 1):
+            probe.set_offset(still)
             sampler.set_frame(number)
-            current = _deformed(sampler, probe, still)
-            found = _Search(sampler, probe, current + shift, is_free, _MAX_ERROR).run(still)
-            is_missed = found.misses_many(_MAX_MISS * nudge) or (done == 1 and not found.has_found)
+            current = sampler.local_positions()
+            found = _Search(sampler, probe, current + shift, is_free, _MAX_ERROR)
+            # Jacobians change little from frame to frame, so that one correction mostly suffices.
+            if inverse is None or not found.reaches(current, inverse, limit):
+                found = _Search(sampler, probe, current + shift, is_free, _MAX_ERROR).run(still)
+                inverse = found.inverse
+            is_missed = found.misses_many(limit) or (done == 1 and not found.has_found)
             if not is_missed and done == 1:
-                waving = _Search(sampler, probe, current + waves, is_free, _MAX_ERROR).run(still)
-                is_missed = waving.misses_many(_MAX_MISS * nudge)
+                waving = _Search(sampler, probe, current + waves, is_free, _MAX_ERROR)
+                if inverse is None or not waving.reaches(current, inverse, limit):
+                    waving = _Search(sampler, probe, current + waves, is_free, _MAX_ERROR).run(still)
+                is_missed = waving.misses_many(limit)
             if is_missed:
                 raise _no_shape(sampler)
             yield done
@@ -138,22 +154,60 @@ def check_invertible(sampler: Sampler, numbers: Sequence[int]) -> Generator[int]
 class InvertibilityCheck(MotionCheck):
     """Check whether shape keys can produce a shape at each frame.
 
-    With Armature modifiers only, it is made at the first frame, and where their rigs and bones are scaled least.
+    With modifiers that only bend space, it is made at the first frame, where faces are flattest, and where the objects
+    and bones of the modifiers are scaled least.
     """
 
     def __init__(self, sampler: Sampler) -> None:
         super().__init__(sampler)
-        self._least, self._least_frame = 1.0 - _MIN_CHANGE, 0
+        self._triangles: Index | None = None
+        self._first_metrics = np.zeros((0, 3))
+        # Least values so far, relative to the first frame, and their frames.
+        self._least = {"scale": (1.0 - _MIN_CHANGE, 0), "stretch": (1.0 - _MIN_CHANGE, 0)}
 
     def visit(self, number: int) -> None:
-        scale = _least_scale_of_modifiers(self.sampler) if has_deform_modifier(self.sampler.obj) else 1.0
-        if scale < self._least:
-            self._least, self._least_frame = scale, number
+        if not has_deform_modifier(self.sampler.obj):
+            return
+        for name, value in (("scale", _least_scale_of_modifiers(self.sampler)), ("stretch", self._least_stretch())):
+            if value < self._least[name][0]:
+                self._least[name] = value, number
+
+    def _least_stretch(self) -> float:
+        """Return the least stretch of the faces since the first visited frame, in any direction; a tenth have less."""
+        if self._triangles is None:
+            mesh = self.sampler.evaluated_mesh()
+            mesh.calc_loop_triangles()
+            triangles = read_array(mesh.loop_triangles, "vertices", np.int32, 3)
+            self._triangles = triangles[:: 1 + len(triangles) // _CHECKED_FACES]
+            self._first_metrics = self._metrics()
+        (a, b, c), (first_a, first_b, first_c) = self._metrics().T, self._first_metrics.T
+        area = np.maximum(first_a * first_c - first_b**2, 1e-30)
+        mean = 0.5 * (first_c * a - 2.0 * first_b * b + first_a * c) / area
+        product = np.maximum(a * c - b**2, 0.0) / area
+        squares = product / np.maximum(mean + np.sqrt(np.maximum(mean**2 - product, 0.0)), 1e-30)
+        return float(np.sqrt(np.quantile(squares, _MANY))) if len(squares) else 1.0
+
+    def _metrics(self) -> Array:
+        """Return the metrics (t, 3) of the faces at the current frame: of its first edge, of both, of the second."""
+        corners = self.sampler.local_positions()[self._triangles]
+        one, other = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+        return np.stack([np.einsum("ti,ti->t", *pair) for pair in ((one, one), (one, other), (other, other))], axis=1)
 
     def finish(self, numbers: Sequence[int]) -> Generator[int]:
-        if all(m.type == "ARMATURE" or not is_deforming(m) for m in deform_stack(self.sampler.obj)):
-            numbers = [number for number in numbers if number in (numbers[0], self._least_frame)]
+        bends = all(map(_only_bends_space, filter(is_deforming, deform_stack(self.sampler.obj))))
+        if bends and len(self._first_metrics):
+            chosen = {numbers[0], *(frame for _, frame in self._least.values())}
+            numbers = [number for number in numbers if number in chosen]
         yield from check_invertible(self.sampler, numbers)
+
+
+def _only_bends_space(modifier: bpy.types.Modifier) -> bool:
+    """Return whether a modifier can take a direction of motion from vertices only by flattening faces or by a scale."""
+    others = [one for one in referenced_objects(modifier) if one.type != "ARMATURE" and one.data is not None]
+    # The keyed points of a lattice can flatten space across a sheet.
+    return modifier.type in _BENDING_TYPES and not any(
+        is_animated(block) for one in others for block in (one.data, getattr(one.data, "shape_keys", None)) if block
+    )
 
 
 def _least_scale_of_modifiers(sampler: Sampler) -> float:
@@ -243,7 +297,7 @@ class _Search:
 
     counted: vertices that have to reach the goal.  accuracy: error at which the Newton iteration stops, as a fraction
     of the size.  best, error: best offset so far, and its largest error.  size: of the goal.  All in units of the
-    object.
+    object.  inverse: (v, 3, 3) of the last Jacobian; None before the first one.
     """
 
     def __init__(
@@ -259,6 +313,7 @@ class _Search:
         self.size = max(_extent(goal), _extent(probe.basis))
         self.best, self.error = np.zeros_like(goal), np.inf
         self._errors = np.full(len(goal), np.inf)[counted]
+        self.inverse: Array | None = None
 
     @property
     def has_found(self) -> bool:
@@ -269,6 +324,14 @@ class _Search:
         """Return whether many vertices are farther than a distance from the goal."""
         return bool((self._errors > distance).sum() > _MANY * len(self._errors))
 
+    def reaches(self, current: Array, inverse: Array, distance: float) -> bool:
+        """Return whether one correction brings nearly all vertices within a distance of the goal.
+
+        current: (v, 3), without an offset.  inverse: (v, 3, 3), as that of another frame.
+        """
+        self._residual(self._limited(np.einsum("vij,vj->vi", inverse, self._goal - current)))
+        return not self.misses_many(distance)
+
     def run(self, start: Array) -> _Search:
         """Search from an offset (v, 3), that of the previous frame."""
         self._newton(start)
@@ -278,16 +341,16 @@ class _Search:
 
     def _newton(self, start: Array) -> None:
         """Correct each vertex by its own Jacobian."""
-        offset, inverse = start, None
+        offset = start
         for correction in range(_CORRECTIONS):
             before = self.error
             residual = self._residual(offset)
             is_rounding = before == self.error <= _ROUNDING_ERROR * self.size
             if is_rounding or self.error <= self._accuracy * self.size:
                 return
-            if inverse is None or correction % _JACOBIAN_INTERVAL == 0:
-                inverse = self._inverse(offset, residual)
-            offset = offset + self._limited(np.einsum("vij,vj->vi", inverse, residual))
+            if self.inverse is None or correction % _JACOBIAN_INTERVAL == 0:
+                self.inverse = self._inverse(offset, residual)
+            offset = offset + self._limited(np.einsum("vij,vj->vi", self.inverse, residual))
         self._residual(offset)
 
     def _mix(self) -> None:

@@ -11,7 +11,7 @@ from animated import AnimatedScene
 from builders import DOWN, bar, scene
 from dampsim.core.base.errors import SceneError
 from dampsim.core.fields.field import ExternalForces
-from dampsim.core.scene.body import BodySample, SceneSample
+from dampsim.core.scene.body import BodySample, SampleStore, SceneSample
 from dampsim.core.scene.muscles import SensorInputs
 from dampsim.core.simulation.sampling import input_digests
 from dampsim.core.simulation.simulation import Simulation
@@ -114,3 +114,25 @@ def test_digest_covers_every_animated_input() -> None:
         assert input_digests(taken, [sample.with_body(0, **{name: value})])["Bar"] != known
     unused = sample.with_body(0, settings=replace(settings, resolution=200))
     assert input_digests(taken, [unused])["Bar"] == known
+
+
+@pytest.mark.parametrize("is_loop", [False, True])
+def test_store_keeps_whole_frames(is_loop: bool) -> None:
+    taken, frames = counted(swaying_scene())
+    store = SampleStore(taken.sample, is_loop)
+    for frame in (1.0, 1.5, 2.0) * 2:
+        assert store(frame).frame == frame
+    assert frames == ([1.0, 1.5, 2.0] if is_loop else [1.0, 1.5, 2.0, 1.5])
+    vertices = taken.sample(1.0).bodies[0].vertices
+    assert store.size == (3 if is_loop else 2) * vertices.nbytes
+
+
+def test_store_limits_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples beyond the limit are read again; the earlier ones stay."""
+    taken, frames = counted(swaying_scene())
+    monkeypatch.setattr("dampsim.core.scene.sample._MAX_KEPT_BYTES", 2 * taken.sample(1.0).size_in_bytes())
+    frames.clear()
+    store = SampleStore(taken.sample, is_loop=False)
+    for frame in (1.0, 2.0, 3.0) * 2:
+        store(frame)
+    assert frames == [1.0, 2.0, 3.0, 3.0]
