@@ -122,7 +122,7 @@ class Body:
     surface: the surface at rest.
     pins: (v,) weights 0 to 1 with which the vertices follow the animation, at the first frame and without Hold.
     settings: the parameters; if keyframed, at the first frame.
-    kind: name of one of bodies.registry.KINDS.
+    kind: name of one of bodies.KINDS.
     edges: (e, 2) edges of the mesh, for kinds that use them.
     settle_map: (v,) factors on the settle time.
     stiffness_map: (v,) 0 to 1, see bodies.solid.

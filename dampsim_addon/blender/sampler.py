@@ -15,6 +15,7 @@ from ...core import Array, MeshError, SceneError
 from ...core.base.arrays import SinglePrecisionArray
 from ...core.base.wording import format_count
 from ...core.geometry.mesh.rigid_motion import transform_points
+from ..session import has_frame_handlers_of_others
 from .animation import is_modifier_animated
 from .bone_bakes import Memberships, mute_bone_poses, mute_bone_weights, unmute_bone_poses, unmute_bone_weights
 from .dampsim_names import bake_keys, is_bake_basis, live_modifiers
@@ -128,6 +129,16 @@ def largest_scale(matrix: Array) -> float:
     return float(np.linalg.norm(matrix[:3, :3], ord=2))
 
 
+def _can_update_one_layer(scene: bpy.types.Scene) -> bool:
+    """Return whether a frame can be evaluated in one of several view layers, while frame_set() evaluates them all.
+
+    frame_set() also calls handlers of frame changes, and switches the camera at markers.
+    """
+    is_plain = not has_frame_handlers_of_others() and not any(marker.camera for marker in scene.timeline_markers)
+    # A frame that is set as a property is heard while scrubbing is on.
+    return len(scene.view_layers) > 1 and is_plain and not scene.use_audio_scrub
+
+
 # Samplers in use. While there is one, no other handler may respond to a change of frame.
 ACTIVE_SAMPLERS: list[Sampler] = []
 
@@ -221,7 +232,11 @@ class Sampler:
     def set_frame(self, frame: float) -> None:
         """Set the scene to a frame, which may be fractional."""
         whole = math.floor(frame)
-        self.scene.frame_set(whole, subframe=frame - whole)
+        if self in ACTIVE_SAMPLERS and _can_update_one_layer(self.scene):
+            self.scene.frame_current, self.scene.frame_subframe = whole, frame - whole
+            self.view_layer.update()
+        else:
+            self.scene.frame_set(whole, subframe=frame - whole)
 
     def local_positions(self) -> Array:
         """Return the evaluated vertices (v, 3) in the object's space at the current frame."""

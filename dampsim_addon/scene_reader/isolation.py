@@ -11,7 +11,7 @@ modifiers. A driver of the visibility keeps the object in the depsgraph, which t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import bpy
 
@@ -38,22 +38,33 @@ _SCENE_PATHS = ("objects", "collection", "camera", "view_layers")
 
 @contextmanager
 def isolated_sampler(
-    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object]
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object], is_last: bool = True
 ) -> Iterator[GroupSampler]:
     """Provide a sampler of a group, in use while the objects of non_contributing_objects() are disabled.
 
-    On exit their state is restored, and they are evaluated once, at the frame from before.
+    On exit their state is restored, and they are evaluated once, at the frame from before. is_last: False if the
+    caller goes on to another group, and updates the view layer at the end.
     """
     sampler = GroupSampler(scene, view_layer, objects)
-    with _disabled(scene, view_layer, non_contributing_objects(sampler)), sampler:
+    with _disabled(scene, view_layer, non_contributing_objects(sampler), is_last), sampler:
         yield sampler
+
+
+def isolated(
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object]
+) -> AbstractContextManager[None]:
+    """Context in which other code plays the motion of objects, and all others that move are disabled as above."""
+    return _disabled(scene, view_layer, non_contributing_objects(GroupSampler(scene, view_layer, objects)))
 
 
 @contextmanager
 def _disabled(
-    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object]
+    scene: bpy.types.Scene,
+    view_layer: bpy.types.ViewLayer,
+    objects: Sequence[bpy.types.Object],
+    is_evaluated: bool = True,
 ) -> Iterator[None]:
-    """Disable objects in viewports temporarily."""
+    """Disable objects in viewports temporarily. is_evaluated: whether they are evaluated again at once."""
     if not objects:
         yield
         return
@@ -73,7 +84,8 @@ def _disabled(
             if without_animation[obj.session_uid] and obj.animation_data is not None:
                 obj.animation_data_clear()
         scene.pop(_HIDDEN_KEY, None)
-        view_layer.update()
+        if is_evaluated:
+            view_layer.update()
         for k, layer in enumerate(scene.view_layers if selected else ()):
             for obj in [obj for obj in layer.objects if (k, obj.session_uid) in selected]:
                 obj.select_set(True, view_layer=layer)

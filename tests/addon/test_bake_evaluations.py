@@ -12,9 +12,12 @@ import bpy
 import pytest
 from random_edits import ball
 from scenes import new_scene
+from test_isolation import bystander, count_evaluations, evaluations
 from test_live import assert_same_bits, bake_frames
 from test_movers import moving_rig
+from test_simulation_caches import rigid_cube
 
+__all__ = ["evaluations"]
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 LAST = 8
@@ -64,7 +67,7 @@ def test_samples_are_read_once(load: Load, tmp_path: Path, monkeypatch: pytest.M
     assert set(reads) > {float(frame) for frame in range(1, LAST + 1)}
     assert max(reads.values()) == 1
     # Without memory for samples, frames are read several times, with the same result.
-    monkeypatch.setattr(load("core.scene.sample"), "_MAX_KEPT_BYTES", 0)
+    monkeypatch.setattr(load("core.scene.body"), "_MAX_KEPT_BYTES", 0)
     reads.clear()
     assert_same_bits(found, bake_frames(load, obj))
     assert max(reads.values()) > 1
@@ -190,3 +193,58 @@ def test_jobs_read_no_names(load: Load, tmp_path: Path, monkeypatch: pytest.Monk
     bpy.context.view_layer.update()
     assert calls.total() > 0
     assert obj.dampsim.pin_group == "Held"
+
+
+def test_groups_evaluate_others_once(load: Load, tmp_path: Path, evaluations: list[float]) -> None:
+    """Objects that contribute to none of several groups are evaluated after the last one, also where one fails."""
+    new_scene(3)
+    names = ("First", "Second", "Third")
+    objects = [ball(name, 3.0 * k, tmp_path / name) for k, name in enumerate(names)]
+    objects[1].modifiers.new("Smooth", "SUBSURF")
+    # The second one is refused.
+    objects[2].dampsim.pin_group = "Missing"
+    other = bystander()
+    other.select_set(True)
+    count_evaluations(other)
+    evaluations.clear()
+    results = load("dampsim_addon.api").bake(objects, restart=True)
+    assert [bool(one.problem) for one in results] == [False, False, True]
+    assert len(evaluations) == 1
+    assert (other.hide_viewport, other.select_get()) == (False, True)
+    assert other.evaluated_get(bpy.context.view_layer.depsgraph) != other
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+def test_other_layers_are_not_evaluated(load: Load, tmp_path: Path, evaluations: list[float], simulated: bool) -> None:
+    """Frames are evaluated in one view layer, with the same result, also of simulations of Blender."""
+    found, counts = [], []
+    for extra in (0, 3):
+        scene = new_scene(LAST)
+        obj = moving_ball(tmp_path / str(extra), substeps=3)
+        count_evaluations(obj)
+        if simulated:
+            rigid_cube("collider", obj).dampsim_collider.is_collider = True
+        for number in range(extra):
+            scene.view_layers.new(f"Extra {number}")
+        scene.frame_set(3, subframe=0.25)
+        evaluations.clear()
+        found.append(bake_frames(load, obj))
+        counts.append(len(evaluations))
+        assert (scene.frame_current, scene.frame_subframe) == (3, 0.25)
+    assert_same_bits(*found)
+    # The scene returns to its frame in all layers.
+    assert counts[1] <= counts[0] + 3
+
+
+def test_export_evaluates_others_once(load: Load, tmp_path: Path, evaluations: list[float]) -> None:
+    scene = new_scene(LAST)
+    obj, other = moving_ball(tmp_path, target="SHAPE_KEYS"), bystander()
+    bake_frames(load, obj)
+    count_evaluations(other)
+    evaluations.clear()
+    export = load("dampsim_addon.jobs.export")
+    for _ in export.export_objects(scene, bpy.context.view_layer, [obj], tmp_path / "shot"):
+        pass
+    assert (tmp_path / "shot.glb").is_file()
+    assert len(evaluations) <= 2
+    assert not other.hide_viewport

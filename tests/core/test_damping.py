@@ -1,4 +1,4 @@
-"""Methods of core.literature.damping.registry.DAMPINGS, and the properties in [Sch] of those that act on velocities."""
+"""Methods of core.literature.damping.DAMPINGS, and the properties in [Sch] of those that act on velocities."""
 
 from __future__ import annotations
 

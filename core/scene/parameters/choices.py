@@ -13,7 +13,7 @@ class StiffnessBy(StrEnum):
 
 
 class DampingBy(StrEnum):
-    """DampSim's own damping laws; those of the papers are in damping.registry."""
+    """DampSim's own damping laws; those of the papers are in core.literature.damping."""
 
     DIALS = "DIALS"
     FIRST_MODE = "FIRST_MODE"

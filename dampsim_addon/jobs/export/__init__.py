@@ -8,6 +8,7 @@ from pathlib import Path
 import bpy
 
 from ....core import SceneError
+from ...scene_reader.isolation import isolated
 from ...status.pieces import refresh_parts
 from ...targets import get_target
 from ...targets.bake_tracks import cycle_end
@@ -87,7 +88,12 @@ def export_objects(
         last += 1
     numbers = list(range(first, last + 1))
     results: list[ExportResult] = []
-    with frame_range(scene, (first, last)), disable_topology_modifiers(objects), zero_muted_keys(objects):
+    with (
+        isolated(scene, view_layer, objects),
+        frame_range(scene, (first, last)),
+        disable_topology_modifiers(objects),
+        zero_muted_keys(objects),
+    ):
         sources = yield from object_motions(scene, view_layer, objects, numbers, "Reading")
         for form in formats:
             path = base.with_name(base.name + form.suffix)
