@@ -152,13 +152,16 @@ def unbaked_simulations(
         for modifier in obj.modifiers:
             is_sampled = modifier.show_viewport and not is_output_modifier(modifier)
             if is_sampled and (obj not in members or modifier.type == "NODES"):
-                caches = _modifier_caches(modifier, scene, uses_particles)
+                caches = unbaked_caches(modifier, scene, uses_particles)
                 found += [SimulationCache(label, (obj,), first) for label, first in caches]
     return found
 
 
-def _modifier_caches(modifier: Any, scene: bpy.types.Scene, uses_particles: bool) -> Iterator[tuple[str, int]]:
-    """Iterate over a modifier's unbaked caches: (name of the simulation, first frame)."""
+def unbaked_caches(modifier: Any, scene: bpy.types.Scene, uses_particles: bool) -> Iterator[tuple[str, int]]:
+    """Iterate over a modifier's unbaked caches: (name of the simulation, first frame).
+
+    uses_particles: whether particles move vertices.
+    """
     if modifier.type in ("CLOTH", "SOFT_BODY"):
         if not modifier.point_cache.is_baked:
             yield "cloth" if modifier.type == "CLOTH" else "soft bodies", modifier.point_cache.frame_start

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import bpy
@@ -13,13 +14,13 @@ from ...status.pieces import refresh_parts
 from ...targets import get_target
 from ...targets.bake_tracks import cycle_end
 from ...work.steps import Step
-from .causes import apply_bone_limit, exporter_failure, lost_parts
+from .causes import apply_bone_limit, exporter_failure, lost_parts, omission_note
 from .check import MAX_EXPORT_ERROR, compare_export, object_motions
 from .engines import ENGINES, Engine, exceeded_limits, find_engine
 from .formats import FBX, GLTF, ExportResult, Format
 from .geometry_caches import ALEMBIC, USD
 from .staging import (
-    disable_topology_modifiers,
+    disable_modifiers,
     frame_range,
     select_only,
     show_in_window,
@@ -88,12 +89,28 @@ def export_objects(
         last += 1
     numbers = list(range(first, last + 1))
     results: list[ExportResult] = []
-    with (
-        isolated(scene, view_layer, objects),
-        frame_range(scene, (first, last)),
-        disable_topology_modifiers(objects),
-        zero_muted_keys(objects),
-    ):
+    with isolated(scene, view_layer, objects), frame_range(scene, (first, last)), zero_muted_keys(objects):
+        for holds_vertices in (False, True):
+            chosen = [form for form in formats if form.holds_vertices == holds_vertices]
+            if chosen:
+                results += yield from _export_formats(scene, view_layer, objects, base, chosen, numbers, engine=engine)
+    return results
+
+
+def _export_formats(
+    scene: bpy.types.Scene,
+    view_layer: bpy.types.ViewLayer,
+    objects: Sequence[bpy.types.Object],
+    base: Path,
+    formats: Sequence[Format],
+    numbers: list[int],
+    *,
+    engine: Engine | None,
+) -> Generator[Step, None, list[ExportResult]]:
+    """Export the objects to formats that hold the same modifiers, and check the files. numbers: exported frames."""
+    results: list[ExportResult] = []
+    notes = {obj.name: omission_note(obj, formats[0].holds_vertices) for obj in objects}
+    with disable_modifiers(objects, formats[0].holds_vertices):
         sources = yield from object_motions(scene, view_layer, objects, numbers, "Reading")
         for form in formats:
             path = base.with_name(base.name + form.suffix)
@@ -113,4 +130,4 @@ def export_objects(
                 continue
             yield Step(0, 1, f"Reading {form.label}")
             results += yield from compare_export(scene, form, path, objects, sources, numbers, engine)
-    return results
+    return [replace(one, notes=(*one.notes, *filter(None, [notes[one.name]]))) for one in results]

@@ -15,14 +15,18 @@ from ....core.base.wording import format_count, format_percent
 from ...blender.animation import user_fcurves
 from ...blender.bone_bakes import read_record, record_mark
 from ...blender.dampsim_names import bake_keys, is_output_modifier
-from ...blender.modifiers import is_deforming
+from ...blender.geometry_nodes import modifier_effect
+from ...blender.modifiers import can_change_topology, is_deforming
+from ...blender.movers import moves_on_its_own
 from ...blender.vertex_groups import MAX_EXPORTED_BONES
+from ...scene_reader.contributors import unbaked_caches
 from ...scene_reader.mesh_parts import limit_bone_weights
 from ...status.bake_changes import baked_number
 from ...status.pieces import is_accepted, known_parts, known_piece_messages, refresh_parts
 from .engines import Engine, exceeded_limits
 from .formats import ExportResult, Format
-from .rig_causes import lost_motion, lost_skinning
+from .rig_causes import lost_motion, lost_skinning, short_list
+from .staging import omitted_modifiers
 
 # Largest cosine of the angle between axes that count as perpendicular.
 _SHEAR_TOLERANCE = 1e-3
@@ -37,6 +41,7 @@ def export_warning(obj: bpy.types.Object, result: ExportResult) -> str:
 def lost_parts(obj: bpy.types.Object, form: str) -> Iterator[str]:
     """Yield a sentence with a fix for each part of an object that a format cannot hold. Evaluates nothing."""
     if form not in ("GLTF", "FBX"):
+        yield from _unbaked_simulations(obj)
         return
     parts = known_parts(obj)
     # Bakes to bones are exported with all influences; see export_notes().
@@ -54,9 +59,12 @@ def lost_parts(obj: bpy.types.Object, form: str) -> Iterator[str]:
         yield f"{format_count(loose, 'vertex')} {belong} to no face; delete them with Mesh › Clean Up › Delete Loose."
     yield from _lost_shape_keys(obj, form)
     for modifier in obj.modifiers:
-        lost = modifier.type != "ARMATURE" and modifier.show_viewport and is_deforming(modifier)
+        lost = modifier.type != "ARMATURE" and modifier.show_viewport and _moves_vertices(modifier)
         if lost and not is_output_modifier(modifier):
-            yield f"The modifier '{modifier.name}' moves vertices, and files hold only shape keys and bones; apply it."
+            yield (
+                f"The modifier '{modifier.name}' moves vertices, and files hold only shape keys and bones; export "
+                "Alembic or USD, or clear the bake, apply the modifier and bake again."
+            )
     yield from lost_skinning(obj, form)
     yield from lost_motion(obj, form)
     if obj.matrix_world.is_negative:
@@ -88,6 +96,15 @@ def export_notes(
     if last > first and (frames[0] < first or frames[1] > last):
         notes.append(f"the bake covers frames {first} to {last}, but the export frames {frames[0]} to {frames[1]}")
     return notes
+
+
+def omission_note(obj: bpy.types.Object, holds_vertices: bool) -> str:
+    """Return a remark on the modifiers of an object that an export leaves out, with a fix; '' if there are none."""
+    names = short_list([modifier.name for modifier in omitted_modifiers(obj, holds_vertices)])
+    return names and (
+        f"the file leaves out modifiers that change the number of vertices ({names}); add them where it is read, or "
+        "clear the bake, apply them and bake again"
+    )
 
 
 def omitted_vertices(obj: bpy.types.Object, form: str) -> Mask:
@@ -126,6 +143,13 @@ def exporter_failure(path: Path, form: Format, objects: Iterable[bpy.types.Objec
     return ""
 
 
+def _unbaked_simulations(obj: bpy.types.Object) -> Iterator[str]:
+    """Yield a sentence for each modifier with a simulation of Blender that plays only from its cache."""
+    for modifier in obj.modifiers:
+        if modifier.show_viewport and any(unbaked_caches(modifier, bpy.context.scene, uses_particles=False)):
+            yield f"The modifier '{modifier.name}' is not baked, and exporters play only its cache; bake it first."
+
+
 def _lost_shape_keys(obj: bpy.types.Object, form: str) -> Iterator[str]:
     """Yield a sentence for each setting of the shape keys that a format cannot hold."""
     keys = obj.data.shape_keys
@@ -157,6 +181,14 @@ def _key_values(key: bpy.types.ShapeKey) -> list[float]:
     curves = (curve for curve in user_fcurves(key.id_data) if curve.data_path == path)
     values = [key.value, *(point.co.y for curve in curves for point in curve.keyframe_points)]
     return [min(max(value, key.slider_min), key.slider_max) for value in values]
+
+
+def _moves_vertices(modifier: bpy.types.Modifier) -> bool:
+    """Return whether a modifier moves vertices, also by the same amount at all frames, and keeps their number."""
+    if modifier.type == "NODES":
+        effect = modifier_effect(modifier)
+        return effect.keeps_topology and effect.moves_points
+    return is_deforming(modifier) or (not can_change_topology(modifier) and moves_on_its_own(modifier))
 
 
 def _is_sheared(matrix: Matrix) -> bool:

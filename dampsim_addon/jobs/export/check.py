@@ -51,7 +51,9 @@ def compare_export(
         size = float(np.linalg.norm(np.ptp(source[0], axis=0)))
         notes = tuple(export_notes(obj, form, (numbers[0], numbers[-1]), engine))
         plain = ExportResult(obj.name, form.name, form.label, str(path), notes=notes)
-        compared = source[:, ~omitted_vertices(obj, form.name)]
+        omitted = omitted_vertices(obj, form.name)
+        # Formats without omissions may hold more vertices than the mesh.
+        compared = source[:, ~omitted] if omitted.any() else source
         # Formats may change names, so the copy with the most similar motion is taken.
         best: VertexMatch | None = min(
             (match_vertices(compared, copy) for copy in copies), key=lambda m: m.error, default=None

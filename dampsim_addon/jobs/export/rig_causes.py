@@ -30,10 +30,10 @@ def lost_skinning(obj: bpy.types.Object, form: str) -> Iterator[str]:
              [bone.name for bone in bones if bone.use_deform and bone.bbone_segments > 1]),
         ):  # fmt: skip
             if names:
-                yield f"{text} ({_short_list(names)}); {fix} {_AGAIN}."
+                yield f"{text} ({short_list(names)}); {fix} {_AGAIN}."
     if form == "GLTF" and len({modifier.object for modifier in modifiers}) > 1:
         names = [modifier.object.name for modifier in modifiers]
-        yield f"glTF holds one armature for each mesh ({_short_list(names)}); join the armatures {_AGAIN}."
+        yield f"glTF holds one armature for each mesh ({short_list(names)}); join the armatures {_AGAIN}."
 
 
 def lost_motion(obj: bpy.types.Object, form: str) -> Iterator[str]:
@@ -95,7 +95,7 @@ def _has_motion(curve: bpy.types.FCurve) -> bool:
     return len(curve.modifiers) > 0 or (bool(values) and max(values) - min(values) > 1e-6)
 
 
-def _short_list(names: Sequence[str]) -> str:
+def short_list(names: Sequence[str]) -> str:
     """Return the first names of a list in quotation marks."""
     shown = ", ".join(f"'{name}'" for name in names[:3])
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

@@ -10,7 +10,9 @@ import bpy
 
 from ....core import SceneError
 from ...blender.animation import channelbags
-from ...blender.modifiers import DEFORMING
+from ...blender.dampsim_names import is_output_modifier
+from ...blender.modifiers import can_change_topology
+from ...blender.movers import ModifierEffect, modifier_type_effect
 from ...session import shifted_frames
 
 
@@ -36,10 +38,24 @@ def temporary_values(values: Iterable[tuple[Any, str, object]]) -> Iterator[None
         yield
 
 
-def disable_topology_modifiers(objects: Sequence[bpy.types.Object]) -> contextlib.AbstractContextManager[None]:
-    """Disable the modifiers that change the number of vertices; morph targets cannot hold their result."""
-    modifiers = [m for obj in objects for m in obj.modifiers if m.show_viewport and m.type not in DEFORMING]
-    return temporary_values((modifier, "show_viewport", False) for modifier in modifiers)
+def omitted_modifiers(obj: bpy.types.Object, holds_vertices: bool) -> list[bpy.types.Modifier]:
+    """Return the visible modifiers that an export leaves out, because they change the number of vertices.
+
+    Formats that hold vertices keep those above a baked file, whose vertices it holds, such as a Mirror's half.
+    """
+    place = next((k for k, m in enumerate(obj.modifiers) if holds_vertices and is_output_modifier(m)), 0)
+    return [m for k, m in enumerate(obj.modifiers) if k >= place and m.show_viewport and can_change_topology(m)]
+
+
+def disable_modifiers(
+    objects: Sequence[bpy.types.Object], holds_vertices: bool
+) -> contextlib.AbstractContextManager[None]:
+    """Disable the modifiers that an export leaves out, and those without vertices, such as particles."""
+    without_vertices = [
+        m for obj in objects for m in obj.modifiers if modifier_type_effect(m.type) is ModifierEffect.NONE
+    ]
+    omitted = [m for obj in objects for m in omitted_modifiers(obj, holds_vertices)]
+    return temporary_values((modifier, "show_viewport", False) for modifier in [*omitted, *without_vertices])
 
 
 def zero_muted_keys(objects: Sequence[bpy.types.Object]) -> contextlib.AbstractContextManager[None]:
