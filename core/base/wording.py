@@ -13,6 +13,8 @@ from .errors import MAX_SHOWN, shown_text
 _MIN_SIMILARITY = 0.6
 # Unknown names are answered with the list of all names only if it has at most this many entries.
 _MAX_LISTED = 20
+# Number of names that are given as examples instead of a longer list.
+_MAX_EXAMPLES = 3
 # Smaller lengths (mm) and percentages are not written out. Larger numbers keep their exponent.
 MIN_WRITTEN, MAX_WRITTEN = 1e-3, 1e15
 # Larger lengths are shown as this number of kilometres.
@@ -37,7 +39,9 @@ def plural(count: int, noun: str) -> str:
 
 def format_number(value: float, digits: int = 3) -> str:
     """Return a number with at least these significant digits, without exponent and trailing zeros."""
-    if value == 0.0 or not abs(value) < MAX_WRITTEN:
+    if value == 0.0:
+        return "0"
+    if not abs(value) < MAX_WRITTEN:
         return f"{value:.{digits}g}"
     text = f"{value:.{max(digits - 1 - math.floor(math.log10(abs(value))), 0)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
@@ -79,8 +83,9 @@ def format_bytes(count: float) -> str:
 
 def closest_name(name: str, names: Iterable[str]) -> str:
     """Return the most similar of some names, regardless of case; '' if none is similar."""
-    known = {one.lower(): one for one in names}
-    found = difflib.get_close_matches(name.lower(), known, n=1, cutoff=_MIN_SIMILARITY)
+    # The dashes of options make all of them similar.
+    known = {one.lower().lstrip("-"): one for one in names}
+    found = difflib.get_close_matches(name.lower().lstrip("-"), known, n=1, cutoff=_MIN_SIMILARITY)
     return known[found[0]] if found else ""
 
 
@@ -95,7 +100,9 @@ def unknown_name(kind: str, name: str, names: Iterable[str]) -> str:
         return f"{shown} is not {kind}; did you mean '{closest}'?"
     if known and len(known) <= _MAX_LISTED:
         return f"{shown} is not {kind}; choose one of {', '.join(known)}."
-    return f"{shown} is not {kind}."
+    if known:
+        return f"{shown} is not {kind}; choose another one, such as {', '.join(known[:_MAX_EXAMPLES])}."
+    return f"{shown} is not {kind}; there is none."
 
 
 def match_name(name: str, names: Iterable[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -153,15 +153,25 @@ def _reusable_frames(
             )
         if numbers[0] != first:
             raise CacheError(f"{cache.name}: frame {first} is missing from the cache in {cache.folder}. Bake again.")
-    if start is not None:
-        if start > first and (not numbers or numbers[-1] < start - 1):
-            simulated_frames = f"only frames up to {numbers[-1]} are" if numbers else "no frame is"
-            raise CacheError(
-                f"{cache.name}: {simulated_frames} simulated, so it cannot be re-baked from frame {start}. "
-                "Resume, or bake from the start."
-            )
-        numbers = [number for number in numbers if number < start]
-    return numbers
+    if start is None:
+        return numbers
+    check_start(cache.name, numbers, start, first, last)
+    return [number for number in numbers if number < start]
+
+
+def check_start(name: str, numbers: Sequence[int], start: int, first: int, last: int) -> None:
+    """Raise SceneError or CacheError if a shot cannot be simulated again from a frame on.
+
+    name: of the shot, for messages.  numbers: of its cached frames.  first, last: of the shot.
+    """
+    if not first <= start <= last:
+        raise SceneError(f"{name}: frame {start} is not in the shot; choose one from {first} to {last}.")
+    if start > first and (not numbers or numbers[-1] < start - 1):
+        simulated_frames = f"only frames up to {numbers[-1]} are" if numbers else "no frame is"
+        raise CacheError(
+            f"{name}: {simulated_frames} simulated, so it cannot be re-baked from frame {start}. "
+            "Resume, or bake from the start."
+        )
 
 
 def rebake_range(
@@ -215,9 +225,9 @@ def _add_cached_shapes(meter: BlendMeter, cache: FrameCache, number: int) -> Non
     meter.add(number, shapes, shapes, shapes)
 
 
-def check_range(cache: FrameCache, part: RebakedRange, first: int, last: int, *, is_loop: bool) -> None:
-    """Raise SceneError or CacheError if a range cannot be simulated again. first, last: of the shot."""
-    words = f"{cache.name}: frames {part.first} to {part.last}"
+def check_range_frames(name: str, part: RebakedRange, first: int, last: int, *, is_loop: bool) -> None:
+    """Raise SceneError if a range does not suit the frames of a shot. name: of the shot.  first, last: its frames."""
+    words = f"{name}: frames {part.first} to {part.last}"
     if not first < part.first <= part.last <= last:
         raise SceneError(
             f"{words} cannot be re-baked alone; choose a range from frame {first + 1} to {last}, because frame {first} "
@@ -228,6 +238,12 @@ def check_range(cache: FrameCache, part: RebakedRange, first: int, last: int, *,
     needed = part.blend * (2 if part.last < last or is_loop else 1)
     if part.last - part.first + 2 < needed:
         raise SceneError(f"{words} are too few for blends over {part.blend} frames; choose shorter blends.")
+
+
+def check_range(cache: FrameCache, part: RebakedRange, first: int, last: int, *, is_loop: bool) -> None:
+    """Raise SceneError or CacheError if a range cannot be simulated again. first, last: of the shot."""
+    words = f"{cache.name}: frames {part.first} to {part.last}"
+    check_range_frames(cache.name, part, first, last, is_loop=is_loop)
     if cache.compatible_header() is None or cache.frame_numbers()[-1:] < [last]:
         raise CacheError(f"{words} can be re-baked once all frames of the shot are simulated; finish the bake first.")
     for one in cache.ranges():

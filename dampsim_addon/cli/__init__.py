@@ -21,6 +21,9 @@ from . import bake_commands, farm_commands, landing_commands, search_commands, w
 from .options import UsageError
 
 DONE, FAILED, USAGE, BUG = 0, 1, 2, 3
+# argparse names Python's types.
+_WRONG_NUMBER = re.compile("invalid (int|float) value: (.+)")
+_NUMBERS = {"int": "a whole number", "float": "a number"}
 _NEGATIVE_FRAMES = re.compile("-[0-9]+:.*")
 
 
@@ -28,6 +31,7 @@ class _Parser(argparse.ArgumentParser):
     """Parser that raises UsageError, and suggests the closest command or option for an unknown one."""
 
     def error(self, message: str) -> Any:
+        message = _WRONG_NUMBER.sub(lambda found: f"{found[2]} is not {_NUMBERS[found[1]]}", message)
         # argparse takes a value that begins with "-" for an option.
         fix = "; for a value that begins with -, write OPTION=VALUE" if message.endswith("one argument") else ""
         raise UsageError(f"{self.prog}: {message}{fix}")
@@ -47,12 +51,16 @@ class _Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, unknown_name(kind, str(value), map(str, action.choices)))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """Return the options of a command line. Raises UsageError."""
     parser = _Parser(prog="dampsim", description="Bake, compare and export DampSim objects of a .blend file.")
-    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    commands = parser.add_subparsers(dest="command", parser_class=_Parser)
     for group in (bake_commands, landing_commands, search_commands, farm_commands):
         group.add_to(commands)
-    return parser
+    options = parser.parse_args(_with_negative_frames(argv))
+    if not options.command:
+        raise UsageError(f"dampsim: a command is required; choose one of {', '.join(commands.choices)}")
+    return options
 
 
 def main(argv: Sequence[str]) -> int:
@@ -60,9 +68,10 @@ def main(argv: Sequence[str]) -> int:
     options = argparse.Namespace(command="", report=None)
     with contextlib.ExitStack() as exit_stack:
         try:
-            options = _parser().parse_args(_with_negative_frames(argv))
+            options = _parse_arguments(argv)
             report = options.report and Path(options.report)
             if report and (report.is_dir() or not report.resolve().parent.is_dir()):
+                options.report = None
                 raise UsageError(f"dampsim: --report {report}: give a file in an existing folder")
             # `farm --only` runs further commands.
             options.main = main
@@ -74,8 +83,9 @@ def main(argv: Sequence[str]) -> int:
             code = DONE if is_complete else FAILED
             return _report_and_exit_code(options, code, entries, "")
         except (UsageError, ParameterError) as error:
-            print(f"{error}", file=sys.stderr)
-            return _report_and_exit_code(options, USAGE, [], str(error).removeprefix("dampsim: "))
+            text = str(error)
+            print(text if text.startswith("dampsim") else f"dampsim: {text}", file=sys.stderr)
+            return _report_and_exit_code(options, USAGE, [], text.removeprefix("dampsim: "))
         except SystemExit as stop:
             # argparse has printed its help.
             return int(stop.code or 0)

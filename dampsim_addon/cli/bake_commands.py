@@ -11,7 +11,7 @@ from typing import Any
 
 import bpy
 
-from ...core import PARAMETERS, CacheError, DampSimError
+from ...core import PARAMETERS, CacheError, DampSimError, SceneError
 from ...core.base.wording import format_bytes, format_count, format_metres, format_percent, unknown_name
 from ...core.scene.part import KEYABLE_PART_DIALS
 from ...core.simulation.method_selection import method_warnings
@@ -190,9 +190,10 @@ def run_export(options: argparse.Namespace) -> Report:
     set_frames(options.frames)
     names = options.format or [form.name.lower() for form in export.DEFAULT_FORMATS]
     formats = [form for form in export.FORMATS if form.name.lower() in names]
-    if not Path(options.output).name:
-        raise UsageError(f"dampsim: --output '{options.output}': add a file name")
-    base = Path(options.output).resolve()
+    try:
+        base = export.base_path(options.output)
+    except SceneError as error:
+        raise UsageError(f"dampsim: --output {error}") from None
     for obj in chosen:
         for said in dict.fromkeys(text for form in formats for text in export.lost_parts(obj, form.name)):
             print(f"dampsim: {obj.name}: {said}")
@@ -252,8 +253,9 @@ def _apply_options(obj: bpy.types.Object, options: argparse.Namespace) -> None:
         group.chain_collection = options.chain
     if options.bound:
         by, name = ("PERCENT", "bound_percent") if options.bound.endswith("%") else ("LENGTH", "bound_length")
+        number = options.bound.removesuffix("%" if by == "PERCENT" else "mm")
         try:
-            bound = float(options.bound.removesuffix("%").removesuffix("mm"))
+            bound = 0.0 if number == options.bound else float(number)
         except ValueError:
             bound = 0.0
         if not bound > 0.0:

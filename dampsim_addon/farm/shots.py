@@ -111,7 +111,7 @@ def units_from_list(path: Path, wedges: Mapping[str, Sequence[str]], output: Pat
     try:
         content = read_toml(path, follow_link=True)
     except (OSError, ValueError) as error:
-        reason = printable_text(str(error), 2 * MAX_SHOWN)
+        reason = printable_text(getattr(error, "strerror", "") or str(error), 2 * MAX_SHOWN)
         raise ListError(f"{path} cannot be read ({reason}); give a list of shots as TOML, or a folder.") from error
     shots = content.pop("shots", None)
     if not isinstance(shots, list) or not shots or not all(isinstance(shot, dict) for shot in shots):

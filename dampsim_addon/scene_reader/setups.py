@@ -16,7 +16,7 @@ from mathutils.interpolate import poly_3d_calc
 from ...core import PARAMETERS, Array, ParameterError
 from ...core.base.errors import is_printable, printable_text, shown_text
 from ...core.base.untrusted_files import parse_json
-from ...core.base.wording import closest_name
+from ...core.base.wording import closest_name, format_number
 from ...core.geometry.mesh.rigid_motion import transform_points
 from ...core.scene.part import KEYABLE_PART_DIALS
 from ..blender.sampler import mesh_positions
@@ -254,6 +254,7 @@ def _checked_value(
     if prop.type in ("INT", "FLOAT"):
         tolerance = 1e-6 * max(abs(prop.hard_min), abs(prop.hard_max))
         if not prop.hard_min - tolerance <= value <= prop.hard_max + tolerance:
-            _refuse(place, f"'{name}' is {shown_text(value)}, outside of {prop.hard_min:g} to {prop.hard_max:g}")
+            limits = f"{format_number(prop.hard_min)} to {format_number(prop.hard_max)}"
+            _refuse(place, f"'{name}' is {shown_text(value)}, outside of {limits}")
     checked: Value = value
     return checked

@@ -348,7 +348,11 @@ def test_fabric_names_in_any_case(load: Load) -> None:
         (["bake", "--object", "Nobody"], "'Nobody' is not a simulated object"),
         (["bake", "--set", "settle=soon"], "settle: 'soon' is not a number"),
         (["bake", "--set", "settle=-1"], "settle: -1 frames is outside of its range"),
-        (["bake", "--set", "wobble=1"], "'wobble' is not a parameter."),
+        (["bake", "--set", "wobble=1"], "'wobble' is not a parameter; choose another one, such as settle, "),
+        (["bake", "--from", "x"], "argument --from: 'x' is not a whole number"),
+        (["retime", "--scale", "x"], "argument --scale: 'x' is not a number"),
+        (["bake", "--bound", "5"], "--bound 5: give a part of the size as 0.1%, or a length as 1mm"),
+        (["bake", "--set", "settle=x"], "dampsim: settle: 'x' is not a number"),
         (["bake", "--set", "settl=3"], "--set settl=3: 'settl' is not a parameter; did you mean 'settle'?"),
         (["bake", "--set", "settle"], "give NAME=VALUE, for example settle=12"),
         (["bake", "--restrat"], "'--restrat' is not an option; did you mean '--restart'?"),
@@ -365,7 +369,7 @@ def test_fabric_names_in_any_case(load: Load) -> None:
         (["export"], "required"),
         (["cook"], "'cook' is not a command; choose one of bake, "),
         (["bak"], "'bak' is not a command; did you mean 'bake'?"),
-        ([], "required"),
+        ([], "a command is required; choose one of bake, "),
     ],
 )
 def test_cli_usage_error_exits_two(

@@ -568,6 +568,24 @@ def test_background_check_of_models(load: Load, tmp_path: Path) -> None:
     assert findings(3) == ["model"]
 
 
+@pytest.mark.parametrize(
+    ("scale", "words"), [((-1.0, 1.0, 1.0), "The scale is negative"), ((2.0, 1.0, 1.0), "The scale differs")]
+)
+def test_scale_of_parent_has_no_button(
+    load: Load, scale: tuple[float, float, float], words: str, tmp_path: Path
+) -> None:
+    """Apply Scale would change nothing."""
+    obj = object_without_findings(tmp_path)
+    obj.parent = parent = bpy.data.objects.new("Rig", None)
+    bpy.context.scene.collection.objects.link(parent)
+    parent.scale = scale
+    bpy.context.view_layer.update()
+    finding = load("dampsim_addon.ui.bake.checks").find_issues(obj, bpy.context.scene)["scale"]
+    assert finding.text.startswith(words)
+    assert finding.text.endswith("because of its parent 'Rig'")
+    assert finding.fixes == []
+
+
 def test_shared_mesh_scale_fix(load: Load, tmp_path: Path) -> None:
     """The fix changes this object only."""
     obj = object_without_findings(tmp_path)

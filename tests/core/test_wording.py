@@ -37,8 +37,8 @@ def test_count_with_noun(count: int, noun: str, text: str) -> None:
 
 
 def test_numbers_without_exponent() -> None:
-    assert [format_number(value) for value in (0.0, 1e3, 12345.6, 0.00012344, -8.25, 2e6)] == [
-        "0", "1000", "12346", "0.000123", "-8.25", "2000000"
+    assert [format_number(value) for value in (0.0, -0.0, 1e3, 12345.6, 0.00012344, -8.25, 2e6)] == [
+        "0", "0", "1000", "12346", "0.000123", "-8.25", "2000000"
     ]  # fmt: skip
     assert [format_percent(value) for value in (2.8, 1.0, 1e-9, 0.00123, 28.0)] == [
         "280%", "100%", "less than 0.001%", "0.12%", "2800%"
@@ -54,7 +54,11 @@ def test_unknown_name_suggests_closest() -> None:
     names = ["settle", "bounce", "follow_through"]
     assert unknown_name("a parameter", "Setle", names) == "'Setle' is not a parameter; did you mean 'settle'?"
     assert unknown_name("a parameter", "x", names).endswith("choose one of settle, bounce, follow_through.")
-    assert unknown_name("a parameter", "x", map(str, range(99))) == "'x' is not a parameter."
+    many = unknown_name("a parameter", "x", map(str, range(99)))
+    assert many == "'x' is not a parameter; choose another one, such as 0, 1, 2."
+    assert unknown_name("a part", "Ear", []) == "'Ear' is not a part; there is none."
+    assert unknown_name("an option", "--object", ["--set", "--list"]).endswith("choose one of --set, --list.")
+    assert unknown_name("an option", "--bond", ["--set", "--bound"]).endswith("did you mean '--bound'?")
     assert (match_name("SETTLE", names), match_name("setle", names)) == ("settle", "")
 
 

@@ -82,9 +82,13 @@ class Parameter:
                 raise ParameterError(f"{self.name}: {shown_text(value)} is neither yes nor no.")
             return word in ("true", "1", "yes")
         try:
+            if isinstance(value, bool):
+                raise TypeError
             number = int(value) if isinstance(self.default, int) else float(value)
         except (TypeError, ValueError, OverflowError):
             raise ParameterError(f"{self.name}: {shown_text(value)} is not a number.") from None
+        if isinstance(value, float) and isinstance(number, int) and number != value:
+            raise ParameterError(f"{self.name}: {shown_text(value)} is not a whole number.")
         # Blender stores single precision; rounding to seven digits restores a value entered at the limit.
         if isinstance(number, float):
             number = float(f"{number:.7g}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -49,6 +50,15 @@ def check_exportable(obj: bpy.types.Object, formats: Sequence[Format] = DEFAULT_
             f"{obj.name}: glTF and FBX cannot hold a bake to {get_target(baked).label}; "
             "bake to compressed shape keys, or export Alembic or USD."
         )
+
+
+def base_path(path: str | Path) -> Path:
+    """Return the absolute path of exported files without the suffix of a format. Raises SceneError for a folder."""
+    given = str(path) or os.curdir
+    found = Path(given).resolve()
+    if not Path(given).name or given.endswith(("/", os.sep)) or found.is_dir():
+        raise SceneError(f"{given}: this is a folder; add a file name.")
+    return found.with_suffix("") if found.suffix.lower() in {form.suffix for form in FORMATS} else found
 
 
 def export_objects(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import bpy
 import numpy as np
-from mathutils import Matrix
 
 from ....core import SceneError
 from ....core.base.arrays import Mask
@@ -25,16 +24,20 @@ from ...status.bake_changes import baked_number
 from ...status.pieces import is_accepted, known_parts, known_piece_messages, refresh_parts
 from .engines import Engine, exceeded_limits
 from .formats import ExportResult, Format
-from .rig_causes import lost_motion, lost_skinning, short_list
+from .rig_causes import lost_motion, lost_scale, lost_skinning, short_list
 from .staging import omitted_modifiers
 
-# Largest cosine of the angle between axes that count as perpendicular.
-_SHEAR_TOLERANCE = 1e-3
 
+def export_warning(scene: bpy.types.Scene, obj: bpy.types.Object, result: ExportResult, numbers: Sequence[int]) -> str:
+    """Return the warning for an object whose error after an export is large, with its probable causes.
 
-def export_warning(obj: bpy.types.Object, result: ExportResult) -> str:
-    """Return the warning for an object whose error after an export is large, with its probable causes."""
-    causes = list(lost_parts(obj, result.format)) or ["Compare the file with the scene in the program that reads it."]
+    numbers: exported frames. An animated scale may shear the object at some of them only.
+    """
+    causes: list[str] = []
+    for number in dict.fromkeys(numbers[place] for place in (0, len(numbers) // 2, -1)):
+        scene.frame_set(number)
+        causes += [text for text in lost_parts(obj, result.format) if text not in causes]
+    causes = causes or ["Compare the file with the scene in the program that reads it."]
     return f"{obj.name}: {result.label} is off by {format_percent(result.part)} of its size. {' '.join(causes)}"
 
 
@@ -42,6 +45,7 @@ def lost_parts(obj: bpy.types.Object, form: str) -> Iterator[str]:
     """Yield a sentence with a fix for each part of an object that a format cannot hold. Evaluates nothing."""
     if form not in ("GLTF", "FBX"):
         yield from _unbaked_simulations(obj)
+        yield from lost_scale(obj, form)
         return
     parts = known_parts(obj)
     # Bakes to bones are exported with all influences; see export_notes().
@@ -67,12 +71,7 @@ def lost_parts(obj: bpy.types.Object, form: str) -> Iterator[str]:
             )
     yield from lost_skinning(obj, form)
     yield from lost_motion(obj, form)
-    if obj.matrix_world.is_negative:
-        yield "Its scale is negative; use Apply Scale and bake again."
-    elif _is_sheared(obj.matrix_world):
-        yield "It is sheared by the scale of a parent; apply the parent's scale and bake again."
-    if any(not constraint.mute for constraint in obj.constraints):
-        yield "It has constraints, which files hold only as sampled motion; use Object › Animation › Bake Action."
+    yield from lost_scale(obj, form)
 
 
 def export_notes(
@@ -189,10 +188,3 @@ def _moves_vertices(modifier: bpy.types.Modifier) -> bool:
         effect = modifier_effect(modifier)
         return effect.keeps_topology and effect.moves_points
     return is_deforming(modifier) or (not can_change_topology(modifier) and moves_on_its_own(modifier))
-
-
-def _is_sheared(matrix: Matrix) -> bool:
-    """Return whether the axes of a matrix are not perpendicular."""
-    axes = np.array(matrix.to_3x3(), dtype=float)
-    axes /= np.maximum(np.linalg.norm(axes, axis=0), 1e-30)
-    return bool(np.abs(axes.T @ axes - np.eye(3)).max() > _SHEAR_TOLERANCE)

@@ -64,7 +64,7 @@ def compare_export(
             result = replace(plain, error=best.error, part=best.error / size)
             # Also for NaN.
             is_good = result.part <= MAX_EXPORT_ERROR
-            results.append(result if is_good else replace(result, warning=export_warning(obj, result)))
+            results.append(result if is_good else replace(result, warning=export_warning(scene, obj, result, numbers)))
     return results
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import bpy
+import numpy as np
+from mathutils import Matrix
 
 from ...blender.animation import user_fcurves
 from ...blender.dampsim_names import is_rig_modifier
 
 _TRANSFORM_PATHS = ("location", "rotation", "scale", "delta_")
 _AGAIN = "and bake again"
+# Largest cosine of the angle between axes that count as perpendicular.
+_SHEAR_TOLERANCE = 1e-3
 
 
 def lost_skinning(obj: bpy.types.Object, form: str) -> Iterator[str]:
@@ -62,6 +66,34 @@ def lost_motion(obj: bpy.types.Object, form: str) -> Iterator[str]:
                 f"'{one.name}' moves relative to its parent bone '{one.parent_bone}', which Blender's FBX importer "
                 "ignores; move it by a bone of its own, or use glTF."
             )
+
+
+def lost_scale(obj: bpy.types.Object, form: str) -> Iterator[str]:
+    """Yield a sentence with a fix for each scale of the object, its rigs or its parents that a format cannot hold."""
+    rigs = list(dict.fromkeys(modifier.object for modifier in _armature_modifiers(obj)))
+    for rig in rigs:
+        if form == "GLTF" and rig.matrix_local.is_negative:
+            yield (
+                f"Blender's glTF importer misreads the negative scale of the armature '{rig.name}', although the file "
+                "is right; export FBX for Blender."
+            )
+    if form.startswith("VAT"):
+        return
+    # Files hold location, rotation and scale of each object in its parent. FBX places skinned meshes in the scene.
+    chain = dict.fromkeys(one for start in (obj, *rigs) for one in _with_parents(start))
+    sheared = [one for one in chain if _is_sheared(one.matrix_local)]
+    if form == "FBX" and rigs:
+        sheared += [one for one in (obj, *rigs) if _is_sheared(one.matrix_world)]
+    for one in sheared[:1]:
+        above = f"the parents of '{one.name}'" if one.parent is not None else f"the targets of '{one.name}'"
+        yield f"Files hold no shear by an uneven scale of {above}; make it the same on all axes {_AGAIN}."
+
+
+def _is_sheared(matrix: Matrix) -> bool:
+    """Return whether the axes of a matrix are not perpendicular."""
+    axes = np.array(matrix.to_3x3(), dtype=float)
+    axes /= np.maximum(np.linalg.norm(axes, axis=0), 1e-30)
+    return bool(np.abs(axes.T @ axes - np.eye(3)).max() > _SHEAR_TOLERANCE)
 
 
 def _armature_modifiers(obj: bpy.types.Object) -> list[bpy.types.ArmatureModifier]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import bpy
 import numpy as np
+from mathutils import Matrix
 
 from ....core import PARAMETERS, kind_by_name
 from ....core.base.wording import format_count, format_metres, format_number
@@ -46,15 +47,27 @@ _SCALE_TOLERANCE = 1e-4
 
 
 def _unapplied_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
-    scale = np.abs(np.array(obj.matrix_world.to_scale()))
-    negative, uneven = obj.matrix_world.determinant() < 0.0, bool(np.ptp(scale) > _SCALE_TOLERANCE * scale.max())
-    if not negative and not uneven:
+    text = _scale_fault(obj.matrix_world)
+    if not text:
         return None
-    text = "The scale is negative" if negative else "The scale differs between axes"
+    if not _scale_fault(obj.matrix_basis):
+        # Apply Scale could not help.
+        parent = obj.parent
+        while parent is not None and not _scale_fault(parent.matrix_basis):
+            parent = parent.parent
+        return Issue(f"{text} because of its parent '{parent.name}'" if parent is not None else text)
     if obj.data.users > 1:
         tip = "Give this object its own copy of the mesh, and apply the scale to it"
         return Issue(f"{text}, and other objects share the mesh", "Make Single User and Apply Scale", _apply_scale, tip)
     return Issue(text, "Apply Scale", _apply_scale)
+
+
+def _scale_fault(matrix: Matrix) -> str:
+    """Return the fault of the scale of a matrix, '' for none."""
+    scale = np.abs(np.array(matrix.to_scale()))
+    if matrix.determinant() < 0.0:
+        return "The scale is negative"
+    return "The scale differs between axes" if np.ptp(scale) > _SCALE_TOLERANCE * scale.max() else ""
 
 
 def _apply_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:

@@ -118,12 +118,9 @@ class DAMPSIM_OT_export(NamedOperator, ModalJob, Operator):
         return [obj for obj in selected_simulated(context) if obj.dampsim.baked]
 
     def _base_path(self) -> Path:
-        path = Path(bpy.path.abspath(self.filepath)) if self.filepath else default_path()
         if not self.filepath and not bpy.data.filepath:
             raise SceneError("The scene is not saved yet. Save it first, or choose a path for the export.")
-        if self.filepath and (path.is_dir() or not path.name):
-            raise SceneError(f"{path}: this is a folder; add a file name.")
-        return path.with_suffix("") if path.suffix in {form.suffix for form in export.FORMATS} else path
+        return export.base_path(bpy.path.abspath(self.filepath) if self.filepath else default_path())
 
     def _frame_range(self, scene: bpy.types.Scene) -> tuple[int, int]:
         if self.frames == "CUSTOM":

@@ -9,6 +9,7 @@ import bpy
 from bpy.types import Context, Operator, Panel, UILayout, UIList
 
 from ....core import PARAMETERS, Array
+from ....core.base.wording import format_count
 from ....core.scene.part import PART_DIALS
 from ...blender.vertex_groups import write_own_weights
 from ...model.objects import active_simulated, is_job_running
@@ -126,7 +127,7 @@ class DAMPSIM_OT_part_add_bones(_PartOperator, Operator):
             return
         name = append_part(obj, write_own_weights(obj, "", f"{bone} Part", weights).name)
         obj.update_tag()
-        report(self, {"INFO"}, f"{obj.name}: part '{name}' has {int((weights > 0.5).sum())} vertices")
+        report(self, {"INFO"}, f"{obj.name}: part '{name}' has {format_count(int((weights > 0.5).sum()), 'vertex')}")
 
 
 class DAMPSIM_OT_part_remove(_PartOperator, Operator):
