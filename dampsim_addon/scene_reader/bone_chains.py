@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import bpy
 import numpy as np
@@ -22,9 +23,17 @@ _SECONDARY_WORDS = frozenset(
     jowl mane ponytail ribbon scarf skirt strap tail tassel tentacle tongue trunk wattle whisker whiskers
     """.split()  # noqa: SIM905
 )
+# Words in the names of bones that no appendage carries.
+_BODY_WORDS = frozenset(
+    "arm calf chest clavicle foot forearm hand head hip hips leg neck pelvis shin shoulder spine thigh torso".split()  # noqa: SIM905
+)
 _BONE_PATH = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 # Smallest change of a value between keyframes that counts as a motion.
 _MIN_CHANGE = 1e-5
+# Constraints that move a chain of bones towards a target.
+_CHAIN_TYPES = ("IK", "SPLINE_IK")
+# An object, or one of its bones; the name of the bone is "" for the object itself.
+_Mover = tuple[bpy.types.Object, str]
 
 
 @dataclass(frozen=True)
@@ -83,9 +92,46 @@ def parent_influence(influence: BoneInfluence, keys: Collection[tuple[str, str]]
 
 
 def selected_influences(influences: Sequence[BoneInfluence]) -> list[BoneInfluence]:
-    """Return those of some bones that are selected in Pose Mode, or were when it was left; none if all are."""
-    found = [one for one in influences if is_selected(one.rig.pose.bones[one.name])]
+    """Return those of some bones that are selected in Pose Mode, or were when it was left; none if all are.
+
+    A selected control bone counts for the bones that copy it by constraints.
+    """
+    found = [one for one in influences if any(is_selected(rig.pose.bones[name]) for rig, name in _controls(one))]
     return found if len(found) < len(influences) else []
+
+
+def selected_idle_bones(influences: Sequence[BoneInfluence]) -> list[str]:
+    """Return the names of the selected bones of the same rigs that move no vertex, unless all are selected."""
+    followed = {source for one in influences for source in _controls(one)}
+    bones = [(rig, bone) for rig in {one.rig: None for one in influences} for bone in rig.pose.bones]
+    chosen = [(rig, str(bone.name)) for rig, bone in bones if is_selected(bone)]
+    return [name for rig, name in chosen if (rig, name) not in followed] if len(chosen) < len(bones) else []
+
+
+def _controls(influence: BoneInfluence) -> set[_Mover]:
+    """Return a bone and those that it copies by constraints, up to the first that is visible in Pose Mode."""
+    found, queue = set[_Mover](), [(influence.rig, influence.name)]
+    while queue:
+        rig, name = queue.pop()
+        if (rig, name) in found or not _is_bone(rig, name):
+            continue
+        found.add((rig, name))
+        is_visible = not rig.data.bones[name].hide and _in_visible_collection(rig.data.bones[name])
+        if len(found) == 1 or not is_visible:
+            queue += _constraint_movers(rig.pose.bones[name].constraints, without_goals=True)
+            # A hidden bone without constraints moves with its parent.
+            parent = rig.pose.bones[name].parent
+            if len(found) > 1 and parent is not None and not rig.pose.bones[name].constraints:
+                queue.append((rig, str(parent.name)))
+    return found
+
+
+def _in_visible_collection(bone: bpy.types.Bone) -> bool:
+    return not bone.collections or any(one.is_visible_effectively for one in bone.collections)
+
+
+def _is_bone(obj: bpy.types.Object, name: str) -> bool:
+    return obj.type == "ARMATURE" and name in obj.pose.bones
 
 
 def is_selected(bone: bpy.types.PoseBone) -> bool:
@@ -95,14 +141,21 @@ def is_selected(bone: bpy.types.PoseBone) -> bool:
 
 
 def secondary_influences(influences: Sequence[BoneInfluence]) -> list[BoneInfluence]:
-    """Return the bones whose names say that they follow others, such as ears and tails, and the bones behind these."""
-    named = {one.key for one in influences if _SECONDARY_WORDS & set(_words(one.name))}
-    found = []
-    for one in influences:
-        ancestors = {(one.rig.name, bone.name) for bone in one.rig.data.bones[one.name].parent_recursive}
-        if one.key in named or named & ancestors:
-            found.append(one)
-    return found
+    """Return the bones whose names say that they follow others, such as ears and tails, and the bones behind these.
+
+    A bone that carries a head or limbs is none of them, whatever its name: "belly" and "trunk" can be parts of a spine.
+    """
+    ancestors = {one.key: _ancestors(one) for one in influences}
+    words = {one.key: set(_words(one.name)) for one in influences}
+    named = {key for key, found in words.items() if _SECONDARY_WORDS & found}
+    body = [key for key, found in words.items() if _BODY_WORDS & found and key not in named]
+    named -= {carrier for key in body for carrier in ancestors[key]}
+    return [one for one in influences if one.key in named or named & ancestors[one.key]]
+
+
+def _ancestors(influence: BoneInfluence) -> set[tuple[str, str]]:
+    rig = influence.rig
+    return {(str(rig.name), str(one.name)) for one in rig.data.bones[influence.name].parent_recursive}
 
 
 def _words(name: str) -> list[str]:
@@ -110,16 +163,91 @@ def _words(name: str) -> list[str]:
     return re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
 
 
-def keyed_influences(influences: Sequence[BoneInfluence]) -> list[BoneInfluence]:
-    """Return the bones with keyframes that change, or with drivers, of their own."""
-    keyed = {rig: _keyed_bones(rig) for rig in {one.rig for one in influences}}
-    return [one for one in influences if one.name in keyed[one.rig]]
+def keyed_influences(
+    free: Sequence[BoneInfluence], influences: Sequence[BoneInfluence] | None = None
+) -> list[BoneInfluence]:
+    """Return the free bones with keyframes that change, or with drivers, of their own.
+
+    influences: all bones that move the object. Keys of control bones, IK targets and other objects count for the bones
+    that follow them, unless held bones follow them too, as all bones follow a keyed root.
+    """
+    influences = free if influences is None else influences
+    keys = {(one.rig, one.name) for one in influences}
+    held = [(one.rig, one.name) for one in influences if one not in free]
+    shared = _movers(held, frozenset())
+    keyed: dict[bpy.types.Object, set[str]] = {}
+    found = []
+    for one in free:
+        own = (one.rig, one.name)
+        movers = {own, *(_movers([own], keys) - shared)}
+        for obj, _ in movers:
+            if obj not in keyed:
+                keyed[obj] = _keyed_bones(obj)
+        if any(name in keyed[obj] for obj, name in movers):
+            found.append(one)
+    return found
 
 
-def _keyed_bones(rig: bpy.types.Object) -> set[str]:
-    keyed = [curve for bag in channelbags(rig) for curve in bag.fcurves if not curve.mute and _changes(curve)]
-    matches = [_BONE_PATH.match(curve.data_path) for curve in (*keyed, *drivers_of(rig))]
-    return {bpy.utils.unescape_identifier(match[1]) for match in matches if match is not None}
+def _movers(starts: Sequence[_Mover], followed: Collection[_Mover]) -> set[_Mover]:
+    """Return the bones and objects that move some bones, including those: parents, and targets of constraints.
+
+    followed: bones whose motion their children share anyway, where parents end.
+    """
+    found, queue = set[_Mover](), list(starts)
+    goals = {rig: _goals_of_chains(rig) for rig, _ in starts}
+    while queue:
+        one = queue.pop()
+        if one in found:
+            continue
+        found.add(one)
+        obj, name = one
+        if _is_bone(obj, name):
+            bone = obj.pose.bones[name]
+            if obj not in goals:
+                goals[obj] = _goals_of_chains(obj)
+            queue += [*_constraint_movers(bone.constraints), *goals[obj].get(name, ())]
+            parent = (obj, "" if bone.parent is None else str(bone.parent.name))
+        else:
+            queue += _constraint_movers(obj.constraints)
+            queue += [(m.object, m.subtarget) for m in obj.modifiers if m.type == "HOOK" and m.object is not None]
+            parent = (obj.parent, str(obj.parent_bone) if obj.parent_type == "BONE" else "")
+        if parent[0] is not None and parent not in followed:
+            queue.append(parent)
+    return found
+
+
+def _goals_of_chains(rig: bpy.types.Object) -> dict[str, list[_Mover]]:
+    """Return the targets of IK by the names of the bones in its chains."""
+    found: dict[str, list[_Mover]] = {}
+    for bone in rig.pose.bones if rig.type == "ARMATURE" else ():
+        for constraint in bone.constraints:
+            if constraint.type in _CHAIN_TYPES:
+                above = bone.parent_recursive
+                # A count of 0 is the whole chain.
+                for one in above[: constraint.chain_count - 1] if constraint.chain_count else above:
+                    found.setdefault(str(one.name), []).extend(_constraint_movers([constraint]))
+    return found
+
+
+def _constraint_movers(constraints: Iterable[Any], without_goals: bool = False) -> Iterator[_Mover]:
+    """Iterate over the targets of constraints that are not muted. without_goals: leave out those of IK."""
+    for constraint in constraints:
+        if constraint.mute or (without_goals and constraint.type in _CHAIN_TYPES):
+            continue
+        owners = [*getattr(constraint, "targets", ()), constraint]
+        for owner in owners:
+            for target, bone in (("target", "subtarget"), ("pole_target", "pole_subtarget")):
+                if getattr(owner, target, None) is not None:
+                    yield getattr(owner, target), str(getattr(owner, bone, ""))
+
+
+def _keyed_bones(obj: bpy.types.Object) -> set[str]:
+    """Return the names of the bones that keys or drivers move; "" stands for the object itself or its data."""
+    blocks = [block for block in (obj, obj.data, getattr(obj.data, "shape_keys", None)) if block is not None]
+    keyed = [curve for block in blocks for bag in channelbags(block) for curve in bag.fcurves]
+    keyed = [curve for curve in keyed if not curve.mute and _changes(curve)]
+    matches = [_BONE_PATH.match(curve.data_path) for curve in (*keyed, *drivers_of(obj))]
+    return {"" if match is None else bpy.utils.unescape_identifier(match[1]) for match in matches}
 
 
 def _changes(curve: bpy.types.FCurve) -> bool:

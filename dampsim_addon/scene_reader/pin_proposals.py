@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import bpy
 import numpy as np
@@ -22,6 +22,7 @@ from .bone_chains import (
     keyed_influences,
     parent_influence,
     secondary_influences,
+    selected_idle_bones,
     selected_influences,
 )
 from .scene_builder import mesh_edges
@@ -52,11 +53,14 @@ class PinProposal:
 
     weights: (v,).  free_bones: bones whose vertices become free; empty if all are pinned near their bones.
     keyed_bones: those of them with keys of their own, which weak pins keep near their poses.
+    idle_bones: selected bones that move no vertex.  is_edited: whether a part was freed after the proposal.
     """
 
     weights: Array
     free_bones: tuple[str, ...] = ()
     keyed_bones: tuple[str, ...] = ()
+    idle_bones: tuple[str, ...] = ()
+    is_edited: bool = False
 
     @property
     def lets_move(self) -> bool:
@@ -66,13 +70,14 @@ class PinProposal:
     @property
     def text(self) -> str:
         """Description of the proposal in a few words."""
-        if not self.free_bones:
-            return "pins near its bones"
-        text = f"frees {format_bones(self.free_bones)}"
+        text = f"frees {format_bones(self.free_bones)}" if self.free_bones else "pins near its bones"
         if self.keyed_bones:
             pronoun = "its pose" if len(self.keyed_bones) == 1 else "their poses"
             text += f"; weak pins keep {pronoun}, because of keys on {format_bones(self.keyed_bones)}"
-        return text
+        if self.idle_bones:
+            verb = "moves" if len(self.idle_bones) == 1 else "move"
+            text += f"; {format_bones(self.idle_bones)} {verb} none of its vertices"
+        return f"{text}; more vertices were freed" if self.is_edited else text
 
 
 def format_bones(names: Sequence[str]) -> str:
@@ -89,14 +94,20 @@ def propose_pins(obj: bpy.types.Object, use_selection: bool = True) -> PinPropos
     become free in a branching rig, and all but the first bones of chains elsewhere. Pins that hold every vertex are
     returned if nothing else can be proposed: see PinProposal.lets_move.
     """
+    proposal = _propose(obj, use_selection)
+    skinned = [pull for pull in bone_influences(obj) if pull.is_skinned]
+    if proposal is None or not use_selection or not skinned:
+        return proposal
+    return replace(proposal, idle_bones=tuple(selected_idle_bones(_with_weights(obj, skinned)[0])))
+
+
+def _propose(obj: bpy.types.Object, use_selection: bool) -> PinProposal | None:
     found = bone_influences(obj)
     if not found or not len(obj.data.vertices):
         return None
     vertices = modelled_world_vertices(obj)
     if found[0].is_skinned:
-        painted = np.array(read_weights(obj, [pull.name for pull in found]))
-        used = [k for k in range(len(found)) if painted[k].max(initial=0.0) > 0.0]
-        found, painted = [found[k] for k in used], painted[used]
+        found, painted = _with_weights(obj, found)
         if not found:
             return None
         painted = _like_neighbours(obj, vertices, painted)
@@ -109,6 +120,13 @@ def propose_pins(obj: bpy.types.Object, use_selection: bool = True) -> PinPropos
             if held.lets_move:
                 return held
     return PinProposal(_pins_by_distance(found, vertices))
+
+
+def _with_weights(obj: bpy.types.Object, found: list[BoneInfluence]) -> tuple[list[BoneInfluence], Array]:
+    """Return the bones that have weights, and these weights (b, v)."""
+    painted = np.array(read_weights(obj, [pull.name for pull in found]))
+    used = [k for k in range(len(found)) if painted[k].max(initial=0.0) > 0.0]
+    return [found[k] for k in used], painted[used]
 
 
 def _pins_by_distance(found: list[BoneInfluence], vertices: Array) -> Array:
@@ -160,7 +178,7 @@ def _held_weights(found: list[BoneInfluence], painted: Array, free: list[BoneInf
 
 def _free_proposal(found: list[BoneInfluence], painted: Array, free: list[BoneInfluence]) -> PinProposal:
     weights = _held_weights(found, painted, free)
-    keyed = keyed_influences(free)
+    keyed = keyed_influences(free, found)
     if keyed:
         # Vertices of keyed bones would lose the keyed pose.
         is_keyed = np.array([pull in keyed for pull in found])

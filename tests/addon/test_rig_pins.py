@@ -54,16 +54,38 @@ def dog(keyed: tuple[str, ...] = (), bones: dict[str, str] | None = None) -> tup
         obj.vertex_groups.new(name=name).add(ball(obj, place), 1.0, "REPLACE")
     obj.modifiers.new("Armature", "ARMATURE").object = rig
     for name in keyed:
-        bone = rig.pose.bones[name]
-        bone.rotation_mode = "XYZ"
-        for frame, angle in ((1, 0.0), (5, 0.5)):
-            bone.rotation_euler.x = angle
-            bone.keyframe_insert("rotation_euler", frame=frame)
+        key_bone(rig, name)
     bpy.ops.object.select_all(action="DESELECT")
     obj.select_set(True)
     bpy.context.view_layer.objects.active = obj
     select_bones(rig)
     return obj, rig
+
+
+def add_controls(rig: bpy.types.Object, *names: str) -> None:
+    """Let bones copy control bones of their own, which deform nothing, by hidden bones in between."""
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    for name in names:
+        parent = None
+        for layer in ("control", "hidden"):
+            bone = rig.data.edit_bones.new(f"{layer} {name}")
+            bone.head, bone.tail = rig.data.edit_bones[name].head, rig.data.edit_bones[name].tail
+            # The hidden bone follows its control as a child, so that the control is no direct target.
+            bone.parent, parent, bone.use_deform = parent or rig.data.edit_bones[name].parent, bone, False
+    bpy.ops.object.mode_set(mode="OBJECT")
+    for name in names:
+        rig.data.bones[f"hidden {name}"].hide = True
+        copy = rig.pose.bones[name].constraints.new("COPY_TRANSFORMS")
+        copy.target, copy.subtarget = rig, f"hidden {name}"
+
+
+def key_bone(rig: bpy.types.Object, name: str) -> None:
+    bone = rig.pose.bones[name]
+    bone.rotation_mode = "XYZ"
+    for frame, angle in ((1, 0.0), (5, 0.5)):
+        bone.rotation_euler.x = angle
+        bone.keyframe_insert("rotation_euler", frame=frame)
 
 
 def ball(obj: bpy.types.Object, place: int) -> list[int]:
@@ -140,6 +162,79 @@ def test_keyed_bones_keep_weak_pins(load: Load) -> None:
         rig.pose.bones["tail tip"].keyframe_insert("location", frame=frame)
     bpy.ops.dampsim.add()
     assert weights(obj)["tail tip"] == 0.0
+
+
+@pytest.mark.parametrize("mover", ["control", "IK target", "empty", "driver"])
+def test_followed_keys_keep_weak_pins(load: Load, mover: str) -> None:
+    """Keys count where the pose of a free bone comes from, and those that held bones follow too do not."""
+    obj, rig = dog(keyed=("spine",))
+    weak = load("dampsim_addon.scene_reader.pin_proposals").WEAK_PIN_WEIGHT
+    kept = {"tail", "tail tip"} if mover == "IK target" else {"tail"}
+    tail = rig.pose.bones["tail"]
+    if mover == "control":
+        add_controls(rig, "head", "earR", "tail")
+        # The control of the head also moves the ear, which follows it in any case.
+        key_bone(rig, "control head")
+        key_bone(rig, "control tail")
+    elif mover == "driver":
+        tail.driver_add("location", 0)
+    else:
+        target = bpy.data.objects.new("Target", None)
+        bpy.context.scene.collection.objects.link(target)
+        for frame in (1, 5):
+            target.location.x = frame
+            target.keyframe_insert("location", frame=frame)
+        is_ik = mover == "IK target"
+        constraint = rig.pose.bones["tail tip"].constraints.new("IK") if is_ik else tail.constraints.new("DAMPED_TRACK")
+        constraint.target = target
+        if is_ik:
+            constraint.chain_count = 2
+    select_bones(rig)
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    found = weights(obj)
+    assert {name: found[name] for name in SECONDARY} == {
+        name: pytest.approx(weak, abs=0.003) if name in kept else 0.0 for name in SECONDARY
+    }
+
+
+def test_selected_controls_free_their_bones() -> None:
+    obj, rig = dog()
+    add_controls(rig, "leg", "tail", "tail tip")
+    bpy.context.view_layer.objects.active = obj
+    bpy.ops.dampsim.add()
+    select_bones(rig, "control leg", "control tail")
+    assert bpy.ops.dampsim.pin_bones() == {"FINISHED"}
+    assert free(obj) == {"leg", "tail"}
+    select_bones(rig, "control tail tip")
+    assert bpy.ops.dampsim.free_bones() == {"FINISHED"}
+    assert free(obj) == {"leg", "tail", "tail tip"}
+
+
+def test_idle_selected_bones_are_named(load: Load) -> None:
+    """A selected bone that moves no vertex is not passed over in silence."""
+    obj, rig = dog()
+    add_controls(rig, "tail")
+    obj.vertex_groups["beard"].remove(range(len(obj.data.vertices)))
+    bpy.context.view_layer.objects.active = obj
+    bpy.ops.dampsim.add()
+    select_bones(rig, "leg", "hidden tail", "beard")
+    bpy.ops.dampsim.pin_bones(preview=True)
+    assert "frees leg, tail; beard moves none of its vertices" in panel_text(load)
+    select_bones(rig, "beard")
+    bpy.ops.dampsim.pin_bones(preview=True)
+    assert "beard moves none of its vertices" in panel_text(load)
+
+
+@pytest.mark.parametrize("name", ["belly", "trunk"])
+def test_torso_is_no_appendage(name: str) -> None:
+    """A bone named like an appendage that carries head and limbs is part of the spine."""
+    obj, _ = dog(bones={"hips": "", name: "hips", "head": name, "ear": "head", "arm.L": name, "arm.R": name})
+    names = [group.name for group in obj.vertex_groups]
+    bpy.ops.dampsim.add()
+    group = obj.vertex_groups["Pin"].index
+    held = {v.index for v in obj.data.vertices if any(one.group == group and one.weight == 1.0 for one in v.groups)}
+    assert held == {*range(len(obj.data.vertices))} - {*ball(obj, names.index("ear"))}
 
 
 def test_keyed_chain_keeps_weak_pins(load: Load) -> None:
@@ -317,7 +412,11 @@ def test_parts_of_pins_become_free(load: Load) -> None:
     select_bones(rig, "head")
     assert bpy.ops.dampsim.free_bones() == {"FINISHED"}
     assert free(obj) == SECONDARY
+    assert "Preview: frees leg; more vertices were freed" in panel_text(load)
     bpy.ops.dampsim.pin_apply()
+    # The note of Add on its own proposal is no longer true.
+    assert "simulated as a solid" in panel_text(load)
+    assert "this frees" not in panel_text(load)
     assert free(obj) == {"leg", "head"}
     select_bones(rig, "earR")
     assert bpy.ops.dampsim.free_bones() == {"FINISHED"}
@@ -328,6 +427,17 @@ def test_parts_of_pins_become_free(load: Load) -> None:
     obj.data.vertices.foreach_set("select", np.isin(np.arange(len(obj.data.vertices)), chosen))
     assert bpy.ops.dampsim.free() == {"FINISHED"}
     assert free(obj) == {"leg", "head", "earR", "spine"}
+
+
+def test_first_preview_can_be_changed(load: Load) -> None:
+    """Parts of a preview become free where nothing is pinned yet, too."""
+    obj = boxes()
+    bpy.ops.dampsim.add()
+    assert "Free Selected" not in panel_text(load)
+    select_bones(obj.modifiers["Armature"].object, "arm")
+    bpy.ops.dampsim.pin_bones(preview=True)
+    assert "Free Selected" in panel_text(load)
+    assert "Free Bones" in panel_text(load)
 
 
 def test_free_bones_need_selection() -> None:

@@ -96,6 +96,8 @@ def set_pins(obj: bpy.types.Object, values: Array) -> int:
     """Write pin weights (v,) to the object's pin group, created if needed. Return the number of pinned vertices."""
     obj.dampsim.pin_group = write_own_weights(obj, obj.dampsim.pin_group, PIN_GROUP_NAME, values).name
     obj.dampsim.let_fall = False
+    # The note of Add on the pins that it proposed follows the kind.
+    obj.dampsim.kind_note = obj.dampsim.kind_note.partition(";")[0]
     return int((values > 0.0).sum())
 
 
@@ -139,7 +141,7 @@ class _FreeOperator(_PinOperator):
         """Replace the previewed pin weights (v,) of an object, or else those of its pin group. Return a note."""
         previews = PinPreviews.current()
         if obj.session_uid in previews:
-            previews[obj.session_uid] = replace(previews[obj.session_uid], weights=values)
+            previews[obj.session_uid] = replace(previews[obj.session_uid], weights=values, is_edited=True)
             return "preview changed. Press Apply to use it"
         set_pins(obj, values)
         return f"pins changed in group '{obj.dampsim.pin_group}'"

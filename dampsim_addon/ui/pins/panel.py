@@ -60,9 +60,7 @@ def draw_pins(layout: UILayout, obj: bpy.types.Object, context: Context) -> None
         row.operator(DAMPSIM_OT_pin_bones.bl_idname, text="Bones", icon="BONE_DATA").preview = True
         # Without an icon, its name fits beside the arrow of the menu.
         row.operator_menu_enum(DAMPSIM_OT_pin_gradient.bl_idname, "begin", text=translate("Gradient"))
-        row = column.row(align=True)
-        row.operator(DAMPSIM_OT_free.bl_idname, text="Free Selected", icon="UNPINNED")
-        row.operator(DAMPSIM_OT_free_bones.bl_idname, text="Free Bones", icon="UNPINNED")
+        _draw_free_buttons(column)
         draw_preview(layout, context)
         return
     box = enabled_column(layout.box(), context, align=True)
@@ -89,7 +87,15 @@ def draw_pins(layout: UILayout, obj: bpy.types.Object, context: Context) -> None
         button = box.operator(operator.bl_idname, text=translate(text), icon=icon)
         if operator is DAMPSIM_OT_pin_bones:
             button.preview = True
+    if previewed_objects(context):
+        _draw_free_buttons(box)
     draw_preview(layout, context)
+
+
+def _draw_free_buttons(column: UILayout) -> None:
+    row = column.row(align=True)
+    row.operator(DAMPSIM_OT_free.bl_idname, text="Free Selected", icon="UNPINNED")
+    row.operator(DAMPSIM_OT_free_bones.bl_idname, text="Free Bones", icon="UNPINNED")
 
 
 def draw_preview(layout: UILayout, context: Context) -> None:
