@@ -358,7 +358,10 @@ def _previous_names(obj: bpy.types.Object, bake_inputs: Iterable[str]) -> dict[b
     if not stored:
         return {}
     _, *others = influencing_objects(obj)
-    missing = [name for name in stored[1:] if bpy.data.objects.get(name) is None]
+    # A copy may have a copied rig, beside which the original one stays.
+    is_copy = obj.name != stored[0] and bpy.data.objects.get(stored[0]) is not None
+    used = {str(other.name) for other in others}
+    missing = [name for name in stored[1:] if name not in used and (is_copy or bpy.data.objects.get(name) is None)]
     new = [other for other in others if other.name not in stored]
     # The previous name of a copy belongs to another object.
     found = {obj: stored[0]}

@@ -28,6 +28,7 @@ from ..blender.dampsim_names import (
     tag_bake,
     untag_action,
 )
+from ..blender.movers import is_local
 from .target import apply_settings, read_settings_of
 
 # Blender cuts off longer names of strips, in bytes.
@@ -56,6 +57,17 @@ def has_audible_strip(data: bpy.types.AnimData | None, mark: str = "") -> bool:
         return False
     tracks = [track for track in data.nla_tracks if track.is_solo] or [t for t in data.nla_tracks if not t.mute]
     return any(plays_bake(strip, mark) for track in tracks for strip in strips_within(track, only_audible=True))
+
+
+def unmute_strips(data: bpy.types.AnimData, mark: str = "") -> None:
+    """Let the strips of the bake and of its base track be heard, with their tracks and meta strips."""
+    data.use_nla = True
+    for track in data.nla_tracks:
+        track.is_solo = False
+        for strip in strips_within(track):
+            played = (strip, *strips_within(strip))
+            if any(plays_bake(one, mark, is_base) for one in played for is_base in (False, True)):
+                track.mute = strip.mute = False
 
 
 def has_base_track(data: bpy.types.AnimData | None) -> bool:
@@ -196,9 +208,10 @@ def _rewrite_strips(
         users = [strip for strip in strips if strip.action == action]
         slot, previous = users[0].action_slot, _curve_span(action)
         own = action
-        if action.users - int(action.use_fake_user) > len(users) + int(data.action == action):
-            # A duplicate of the object plays it too.
-            own = action.copy()
+        is_shared = action.users - int(action.use_fake_user) > len(users) + int(data.action == action)
+        if is_shared or not is_local(action):
+            # A duplicate of the object plays it too, or the object of a library, from which this one was made local.
+            own = action.copy().make_local()
         if slot is None or slot.identifier not in own.slots:
             slot = own.slots[0] if len(own.slots) else own.slots.new(id_type=_id_type(data.id_data), name="Bake")
         _write_curves(own, own.slots[slot.identifier], points, is_cyclic)

@@ -16,7 +16,7 @@ import bpy
 from ..blender.animation import channelbags
 from ..blender.bone_bakes import record_mark, rig_of
 from ..blender.dampsim_names import bake_modifier, modifier_of_path
-from .bake_tracks import KEYFRAME_SETTINGS, bake_strips, has_audible_strip
+from .bake_tracks import KEYFRAME_SETTINGS, bake_strips, has_audible_strip, unmute_strips
 from .target import apply_settings, read_settings_of
 
 # Settings of a cache modifier that belong to the user and not to the bake.
@@ -104,6 +104,16 @@ def is_muted(obj: bpy.types.Object) -> bool:
     if modifier is not None:
         return not modifier.show_viewport
     return not any(has_audible_strip(owner.animation_data, mark) for owner, mark in animated_owners(obj))
+
+
+def unmute_bake(obj: bpy.types.Object) -> None:
+    """Let a bake be seen in the viewport."""
+    modifier = bake_modifier(obj)
+    if modifier is not None:
+        modifier.show_viewport = True
+    for owner, mark in animated_owners(obj):
+        if bake_strips(owner.animation_data, mark):
+            unmute_strips(owner.animation_data, mark)
 
 
 def influence_at(obj: bpy.types.Object, frame: float) -> float | None:

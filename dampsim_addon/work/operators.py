@@ -54,6 +54,8 @@ class ModalJob:
 
     # Effect of Esc, shown after "ESC".
     ended_by_esc = "stops and changes nothing"
+    # Names of the objects that the job finished, without those that it has reported to fail; None for subject().
+    finished_names: str | None = None
 
     _steps: Generator[Step, None, object]
     _work_end: float
@@ -146,7 +148,9 @@ class ModalJob:
         context.workspace.status_text_set(None)
         redraw_viewports()
         done_message, cancelled_message = self.completion_messages(context)
-        if is_reported:
+        if not is_cancelled and self.finished_names is not None:
+            name = self.finished_names
+        if is_reported and name:
             report(self, {"INFO"}, f"{name}: {cancelled_message if is_cancelled else done_message}")
         return {"CANCELLED"} if is_cancelled else {"FINISHED"}
 

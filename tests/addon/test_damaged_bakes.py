@@ -8,8 +8,9 @@ from types import ModuleType
 from typing import Any
 
 import bpy
+import numpy as np
 import pytest
-from scenes import FILES, TARGETS, dump, new_scene, wobbler
+from scenes import FILES, TARGETS, dump, new_scene, wobbler, world_vertices
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
@@ -77,6 +78,48 @@ def test_damaged_keys_are_reported(load: Load, tmp_path: Path, name: str) -> Non
     assert words in issue(load, obj)
     bake(obj)
     assert issue(load, obj) == ""
+
+
+def other_solo(obj: bpy.types.Object) -> None:
+    animation(obj).nla_tracks.new().is_solo = True
+
+
+def mute_tracks(obj: bpy.types.Object) -> None:
+    for track in animation(obj).nla_tracks:
+        track.mute = True
+
+
+MUTING: dict[str, tuple[Edit, str]] = {
+    "track": (lambda obj: setattr(animation(obj).nla_tracks["DampSim Bake"], "mute", True), "SHAPE_KEYS"),
+    "tracks": (mute_tracks, "FRAME_KEYS"),
+    "strip": (lambda obj: setattr(animation(obj).nla_tracks["DampSim Bake"].strips[0], "mute", True), "SHAPE_KEYS"),
+    "NLA": (lambda obj: setattr(animation(obj), "use_nla", False), "SHAPE_KEYS"),
+    "solo": (other_solo, "SHAPE_KEYS"),
+    "modifier": (lambda obj: setattr(obj.modifiers["DampSim Cache"], "show_viewport", False), FILES[0]),
+}
+
+
+@pytest.mark.parametrize("name", MUTING)
+def test_muted_bake_is_reported(load: Load, tmp_path: Path, name: str) -> None:
+    """A muted bake stays muted when it is baked again, which the panel says, and Unmute lets it play exactly."""
+    new_scene(LAST)
+    obj = wobbler(tmp_path)
+    edit, target = MUTING[name]
+    bake(obj, target)
+    find, scene = load("dampsim_addon.ui.bake.checks").find_issues, bpy.context.scene
+    assert "muted" not in find(obj, scene)
+    played = world_vertices(obj, LAST - 1)
+    # Without NLA, keys keep the values of the last evaluated frame.
+    world_vertices(obj, 1)
+    edit(obj)
+    if name not in ("solo", "NLA"):
+        # A bake refuses a solo track, and switches the NLA on.
+        bake(obj, target)
+    assert find(obj, scene)["muted"].text == "Its bake is muted, so it does not play"
+    assert np.abs(world_vertices(obj, LAST - 1) - played).max() > 1e-3
+    assert bpy.ops.dampsim.mend(check="muted") == {"FINISHED"}
+    assert "muted" not in find(obj, scene)
+    assert np.abs(world_vertices(obj, LAST - 1) - played).max() < 1e-6
 
 
 def test_missing_cache_modifier_is_reported(load: Load, tmp_path: Path) -> None:

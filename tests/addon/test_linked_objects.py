@@ -107,6 +107,37 @@ def test_override_of_baked_object(
     assert abs(world_vertices(obj, 3) - still).max() < 1e-6
 
 
+def test_linked_object_becomes_local(load: Load, tmp_path: Path) -> None:
+    """Only the fix that can help is offered for a linked object. It keeps the bake, and allows the next one."""
+    new_scene(LAST)
+    obj = wobbler(tmp_path / "cache")
+    obj.modifiers.clear()
+    # A problem of its own, which cannot be fixed here.
+    obj.scale.x = -1.0
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "character.blend"))
+    new_scene(LAST)
+    with bpy.data.libraries.load(str(tmp_path / "character.blend"), link=True) as (_, loaded):
+        loaded.objects = ["Wobbler"]
+    obj = bpy.data.objects["Wobbler"]
+    bpy.context.scene.collection.objects.link(obj)
+    obj.select_set(True)
+    bpy.context.view_layer.objects.active = obj
+    played = world_vertices(obj, 3)
+    find_issues, scene = load("dampsim_addon.ui.bake.checks").find_issues, bpy.context.scene
+    assert [fix.button_label for issue in find_issues(obj, scene).values() for fix in issue.fixes] == ["Make Local"]
+    assert bpy.ops.dampsim.mend(check="object") == {"FINISHED"}
+    obj = bpy.context.object
+    assert (obj.library, obj.data.library, obj.dampsim.baked) == (None, None, "SHAPE_KEYS")
+    assert "object" not in find_issues(obj, scene)
+    assert abs(world_vertices(obj, 3) - played).max() < 1e-6
+    assert load("dampsim_addon.api").bake([obj], restart=True)[0].problem == ""
+    obj = reopen(tmp_path / "shot.blend")
+    assert abs(world_vertices(obj, 3) - played).max() < 1e-6
+    load("dampsim_addon.api").clear([obj])
+    assert obj.data.shape_keys is None
+
+
 def test_linked_mesh_gets_local_copy(load: Load, tmp_path: Path) -> None:
     """An override whose mesh is linked bakes to shape keys of a local copy."""
     new_scene(LAST)

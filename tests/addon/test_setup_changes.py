@@ -350,6 +350,28 @@ def test_animated_values_are_no_changes(load: Load, tmp_path: Path) -> None:
         assert changes.changes_since_bake(obj, scene) == []
 
 
+@pytest.mark.parametrize("is_scene", [False, True])
+def test_copied_character_keeps_bake(load: Load, tmp_path: Path, is_scene: bool) -> None:
+    """A copy with a copied rig plays the same bake. Its own edits outdate it, and not the original."""
+    obj, rig = shot(tmp_path)
+    if is_scene:
+        # A driver of a copied scene reads another object, which is a change.
+        rig.pose.bones["high"].driver_remove("location", 1)
+        assert bpy.ops.dampsim.bake() == {"FINISHED"}
+        bpy.ops.scene.new(type="FULL_COPY")
+    else:
+        for one in bpy.context.scene.objects:
+            one.select_set(one in (obj, rig))
+        bpy.ops.object.duplicate()
+    copy = next(one for one in bpy.context.scene.objects if one.type == "MESH" and one != obj)
+    other = next(one for one in bpy.context.scene.objects if one.type == "ARMATURE" and one != rig)
+    assert next(m.object for m in copy.modifiers if m.type == "ARMATURE") == other
+    assert changes(load, copy) == []
+    other.pose.bones["low"].constraints["First"].influence = 0.5
+    assert changes(load, copy) == ["constraint First of low"]
+    assert changes(load, obj) == []
+
+
 def test_renamed_bones_keep_bake(load: Load, tmp_path: Path) -> None:
     """Blender renames keyframes, weights, drivers and constraints with a bone; later changes have its new name."""
     obj, rig = shot(tmp_path)

@@ -126,6 +126,51 @@ def test_one_failure_does_not_stop_others(tmp_path: Path) -> None:
     assert _pinned(objects[1]) == before[1]
 
 
+class _Job(SimpleNamespace):
+    """Stand-in for a modal operator, which Blender creates only in a window."""
+
+    finished_names = None
+
+    def __init__(self, load: Load, operator: str, **options: Any) -> None:
+        kind = getattr(bpy.types, operator)
+        super().__init__(texts=[], kind=kind, modal=load("dampsim_addon.work.operators").ModalJob, _timer=None, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.kind, name).__get__(self)
+
+    def report(self, kinds: set[str], text: str) -> None:
+        self.texts.append((next(iter(kinds)), text))
+
+    def run(self) -> list[tuple[str, str]]:
+        """Work as in a window, and return all reports."""
+        manager = SimpleNamespace(
+            dampsim_progress=SimpleNamespace(object_name=self.kind.subject(self, bpy.context)),
+            event_timer_remove=lambda timer: None,
+        )
+        workspace = SimpleNamespace(status_text_set=lambda text: None)
+        self._steps = self.kind.work(self, bpy.context)
+        for _ in self._steps:
+            pass
+        self.modal._finish(self, SimpleNamespace(window_manager=manager, workspace=workspace), is_cancelled=False)
+        return self.texts
+
+
+BAKE = {"restart": False, "resume": False, "rebake": False, "which": "SELECTED"}
+
+
+def test_failed_objects_are_not_called_baked(load: Load, tmp_path: Path) -> None:
+    objects = pillows(tmp_path, 3)
+    for obj in objects:
+        obj.dampsim.target = "POINT_CACHE"
+    bpy.context.scene.frame_end = 2
+    objects[1].vertex_groups.remove(objects[1].vertex_groups["Pin"])
+    error = ("ERROR", "Pillow 2: pin group 'Pin' is missing. Choose another pin group.")
+    assert _Job(load, "DAMPSIM_OT_bake", **BAKE).run() == [error, ("INFO", "Pillow 1, Pillow 3: baked")]
+    select(objects[1], objects[2])
+    objects[2].vertex_groups.remove(objects[2].vertex_groups["Pin"])
+    assert [kind for kind, _ in _Job(load, "DAMPSIM_OT_bake", **BAKE).run()] == ["ERROR", "ERROR"]
+
+
 def test_dials_change_all_selected_on_request(load: Load, tmp_path: Path) -> None:
     *chosen, other = pillows(tmp_path, 3)
     select(*chosen)

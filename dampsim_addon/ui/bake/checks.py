@@ -26,6 +26,7 @@ from ...status.pieces import accept, is_accepted
 from ...targets import Storage, Target, find_target
 from ...targets.bake_tracks import bake_strips
 from ...targets.bone_rig import orphaned_bones, remove_orphaned_bones
+from ...targets.influence import animated_owners, is_muted, unmute_bake
 from ...targets.keys import remove_joined_keys
 from ...targets.retiming import is_time_scale
 from ...work.operators import call_operator
@@ -191,6 +192,17 @@ def _damaged_bake(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None
     return Issue(f"{text}, so the bake does not play as simulated. Bake again to restore it, or press Clear")
 
 
+def _muted_bake(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report a muted bake, which a new one would leave muted."""
+    owners = animated_owners(obj)
+    has_strips = any(bake_strips(owner.animation_data, mark) for owner, mark in owners)
+    is_there = bake_modifier(obj) is not None or has_strips
+    if not obj.dampsim.baked or not is_there or not is_muted(obj):
+        return None
+    fix = "Let the bake play in the viewport: unmute its modifier, or its NLA tracks and strips"
+    return Issue("Its bake is muted, so it does not play", "Unmute", lambda o, s: unmute_bake(o), fix)
+
+
 def _missing_bone_part(obj: bpy.types.Object, target: Target) -> str:
     if any(map(is_lost_rig_modifier, obj.modifiers)):
         return "The rig of the bake is missing"
@@ -283,6 +295,7 @@ CHECKS: dict[str, Check] = {
     "falling": _cannot_stand,
     "file": _missing_bake_file,
     "damaged": _damaged_bake,
+    "muted": _muted_bake,
     "leftover": _joined_keys,
     "orphaned": _orphaned_bones,
     "rigs": rig_checks.lost_rigs,
@@ -307,5 +320,8 @@ def find_issues(
     obj: bpy.types.Object, scene: bpy.types.Scene, checks: Mapping[str, Check] = CHECKS
 ) -> dict[str, Issue]:
     """Return the issues of an object by the name of their check. Cheap enough to run at every redraw."""
+    if obj.library is not None and "object" in checks:
+        # A linked object cannot be baked, and fixes of other problems cannot change it.
+        checks = {name: check for name, check in checks.items() if name == "object"}
     found = {name: check(obj, scene) for name, check in checks.items()}
     return {name: finding for name, finding in found.items() if finding is not None}

@@ -23,6 +23,7 @@ from ...translations import report, translate
 from ...work.operators import ModalJob
 from ...work.steps import Step
 from ..common.operators import ChosenObjectsOperator, EditOperator, NamedOperator, is_met
+from .operators import report_failures
 
 _BLEND_ITEMS = [
     ("LAND", "Land on Pose", "Blend the bake into the animated pose, which it reaches at the current frame", 0),
@@ -114,7 +115,7 @@ class DAMPSIM_OT_blend(_BakedObjectsOperator, ModalJob, Operator):
 
     def _blend(self, context: Context) -> Generator[Step]:
         scene, layer, objects = context.scene, context.view_layer, self._objects(context)
-        self._has_bakes = bool(objects)
+        self._has_bakes, self.finished_names = bool(objects), format_names(objects)
         warnings = yield from blend_bakes(scene, layer, objects, Blend[self.kind], self.frame, self.length)
         for warning in filter(None, warnings):
             report(self, {"WARNING"}, warning)
@@ -138,7 +139,9 @@ class DAMPSIM_OT_remove_blends(NamedOperator, ModalJob, Operator):
         return format_names(chosen_simulated(context))
 
     def work(self, context: Context) -> Generator[Step]:
-        yield from remove_baked_blends(context.scene, context.view_layer, chosen_simulated(context))
+        objects = [obj for obj in chosen_simulated(context) if stored_weights(obj)]
+        self.finished_names = format_names(objects)
+        yield from remove_baked_blends(context.scene, context.view_layer, objects)
 
     def completion_messages(self, context: Context) -> tuple[str, str]:
         return "blends removed", "stopped"
@@ -158,13 +161,10 @@ class DAMPSIM_OT_rest_by_frame(_BakedObjectsOperator, ModalJob, Operator):
         for obj in objects:
             set_rest_frame(context.scene, obj, self.frame)
         results = yield from job.bake_all(context.scene, context.view_layer, objects, False)
-        for result in results:
-            if result.problem:
-                report(self, {"ERROR"}, result.problem)
+        self.finished_names = report_failures(self, groups_of(objects), results)
 
     def completion_messages(self, context: Context) -> tuple[str, str]:
-        text = ", ".join(group.name for group in groups_of(_baked_objects(context)))
-        return f"{text} rests by frame {self.frame}", "bake stopped. Resume continues after the last finished frame"
+        return f"at rest by frame {self.frame}", "bake stopped. Resume continues after the last finished frame"
 
 
 class DAMPSIM_OT_retime(_BakedObjectsOperator, ChosenObjectsOperator, Operator):

@@ -79,6 +79,11 @@ class DAMPSIM_OT_mend(ChosenObjectsOperator, Operator):
             return []
         return [obj for obj, issue in issues.items() if _has_fix(issue, self.way, fixes[self.way].button_label)]
 
+    def check_editable(self, obj: bpy.types.Object) -> None:
+        # The fix of a linked object makes it local.
+        if self.check != "object":
+            super().check_editable(obj)
+
     def apply(self, context: Context, obj: bpy.types.Object) -> None:
         # A fix of another object may have fixed this one as well.
         issue = find_issues(obj, context.scene, _ALL_CHECKS).get(self.check)

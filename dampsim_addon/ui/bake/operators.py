@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any
 
 import bpy
@@ -15,9 +15,10 @@ from ...blender.dampsim_names import bake_mark
 from ...blender.maps import detach_maps, maps_modifier
 from ...blender.movers import is_local
 from ...jobs import bake as job
+from ...jobs.result import Result
 from ...model.cache_status import known_status
 from ...model.colliders import update_maps
-from ...model.groups import group_of, groups_of, preview_range
+from ...model.groups import Group, group_of, groups_of, preview_range
 from ...model.objects import (
     active_simulated,
     can_start_job,
@@ -33,6 +34,15 @@ from ...work.operators import ModalJob, pass_error
 from ...work.steps import Step
 from ..common.layout import labelled_column
 from ..common.operators import ChosenObjectsOperator, EditOperator, NamedOperator, count_label, is_met
+
+
+def report_failures(operator: Any, groups: Sequence[Group], results: Iterable[Result]) -> str:
+    """Report the problems of a bake of some groups. Return the names of the groups without any."""
+    problems = {result.name: result.problem for result in results if result.problem}
+    for problem in problems.values():
+        report(operator, {"ERROR"}, problem)
+    baked = [group for group in groups if problems.keys().isdisjoint(obj.name for obj in group.members)]
+    return ", ".join(group.name for group in baked)
 
 
 class DAMPSIM_OT_bake(NamedOperator, ModalJob, Operator):
@@ -109,9 +119,7 @@ class DAMPSIM_OT_bake(NamedOperator, ModalJob, Operator):
         else:
             steps = job.bake_all(scene, layer, objects, self.restart, start, resume=self.resume, frames=frames)
         results = yield from steps
-        for result in results:
-            if result.problem:
-                report(self, {"ERROR"}, result.problem)
+        self.finished_names = report_failures(self, groups, results)
 
     def completion_messages(self, context: Context) -> tuple[str, str]:
         return "baked", "bake stopped. Resume continues after the last finished frame"

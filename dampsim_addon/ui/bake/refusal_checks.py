@@ -40,6 +40,9 @@ from ..objects.group_operators import simulate_together
 
 
 def _object_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
+    if obj.library is not None:
+        tooltip = "Make the object and its mesh local, which changes of the library no longer update"
+        return fix_button("Make Local", _make_object_and_mesh_local, tooltip)
     missing = list(missing_groups(obj))
     if isinstance(error, PinError) and missing:
         role = missing[0]
@@ -142,6 +145,12 @@ def _single_user_fix(obj: bpy.types.Object, alternative: Issue | None = None) ->
 
 def _make_local(obj: bpy.types.Object) -> None:
     obj.make_local()
+
+
+def _make_object_and_mesh_local(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    local = obj.make_local()
+    if local.data.library is not None:
+        local.data.make_local()
 
 
 def _make_mesh_local(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:

@@ -100,12 +100,16 @@ class ChosenObjectsOperator(NamedOperator):
         """Apply the operator to an object. Return a note for the status bar, or None. Raises DampSimError."""
         raise NotImplementedError
 
+    def check_editable(self, obj: bpy.types.Object) -> None:
+        """Raise SceneError if Blender would lose the changes of an object."""
+        check_editable(obj)
+
     def execute(self, context: Context) -> set[str]:
         objects_by_note: dict[str | None, list[bpy.types.Object]] = {}
         problems = []
         for obj in self.objects(context):
             try:
-                check_editable(obj)
+                self.check_editable(obj)
                 objects_by_note.setdefault(self.apply(context, obj), []).append(obj)
             except DampSimError as error:
                 problems.append(str(error))
