@@ -29,10 +29,12 @@ class Pieces:
 
     labels: (v,) piece of each vertex; -1 for a vertex without an element.
     is_reached: (p,) whether a pin or a link reaches each piece.
+    has_loose_pins: whether pins hold vertices without an element, which hold nothing else.
     """
 
     labels: Index
     is_reached: Mask
+    has_loose_pins: bool = False
 
     @property
     def unreached_vertices(self) -> Mask:
@@ -41,8 +43,13 @@ class Pieces:
 
     @property
     def unreached_count(self) -> int:
-        """Number of pieces that nothing reaches, beside others that something reaches; 0 if all are alike."""
-        return int((~self.is_reached).sum()) if self.is_reached.any() else 0
+        """Number of pieces that nothing reaches; 0 if nothing is pinned or linked, so that all are meant to be free."""
+        return int((~self.is_reached).sum()) if self.can_follow or self.has_loose_pins else 0
+
+    @property
+    def can_follow(self) -> bool:
+        """True where something reaches a piece, with which others can move."""
+        return bool(self.is_reached.any())
 
     @property
     def unconnected_vertices(self) -> Mask:
@@ -62,7 +69,7 @@ def find_pieces(body: Body, link_points: Array | None = None, labels: Index | No
     if link_points is not None and len(link_points) and len(connected):
         _, nearest = cKDTree(body.surface.vertices[connected]).query(link_points)
         is_reached[labels[connected[nearest]]] = True
-    return Pieces(labels, is_reached)
+    return Pieces(labels, is_reached, bool((body.pins[labels < 0] > 0.0).any()))
 
 
 def label_pieces(body: Body) -> Index:

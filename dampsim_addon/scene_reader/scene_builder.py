@@ -102,7 +102,7 @@ def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None
         raise SceneError(f"{obj.name}: the object is hidden. Show it in the outliner before baking.")
     faces = len(obj.data.polygons) > 0 or bool(simulated_topology_modifiers(obj))
     if kind_by_name(obj.dampsim.kind).needs_faces and not faces:
-        raise MeshError(f"{obj.name}: the mesh has no faces. Choose an object with a closed surface.")
+        raise MeshError(f"{obj.name}: the mesh has no faces. Add faces, or choose Rope or Springs as its Kind.")
     for role, group in missing_groups(obj).items():
         role_label, closest = role.replace("_", " "), closest_name(group, obj.vertex_groups.keys())
         hint = f"Did you mean '{closest}'?" if closest else f"Choose another {role_label}."
@@ -215,7 +215,7 @@ def read_scene(sampler: GroupSampler) -> tuple[Scene, SampleReader]:
     for place, obj in enumerate(members):
         if obj.dampsim.unpinned_pieces == "FOLLOW":
             pieces = find_pieces(bodies[place], core_scene.link_points(obj.name))
-            followers = pieces.unreached_vertices if pieces.unreached_count else None
+            followers = pieces.unreached_vertices if pieces.unreached_count and pieces.can_follow else None
             bodies[place] = replace(bodies[place], follower_mask=followers)
     return replace(core_scene, bodies=tuple(bodies)), reader
 

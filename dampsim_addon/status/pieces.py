@@ -130,7 +130,7 @@ def known_piece_messages(obj: bpy.types.Object) -> list[str]:
 def _describe_pieces(pieces: Pieces, is_following: bool) -> list[str]:
     count, loose = pieces.unreached_count, int(pieces.unconnected_vertices.sum())
     found = []
-    if count and is_following:
+    if count and is_following and pieces.can_follow:
         found.append(
             f"{format_count(count, 'unpinned piece')} {'follows' if count == 1 else 'follow'} the nearest part"
         )

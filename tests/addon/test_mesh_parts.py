@@ -90,6 +90,21 @@ def test_unpinned_piece_is_reported(
         assert issues(load, obj) == {"pieces": "2 pieces are not pinned and will fall"}
 
 
+def test_only_loose_vertex_is_pinned(load: Load, tmp_path: Path) -> None:
+    """A pin on a vertex without faces holds nothing, so that the whole cloth falls."""
+    new_scene(LAST)
+    obj = fringe(strips=1, pinned=0)
+    obj.vertex_groups["Pin"].add([10], 1.0, "REPLACE")
+    add_simulation(obj, tmp_path, kind="CLOTH", unpinned_pieces="FOLLOW", target="POINT_CACHE")
+    # Nothing is simulated with which it could move.
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert not result.problem
+    assert "1 piece is not pinned and can fall" in result.touched
+    assert issues(load, obj)["pieces"] == "1 piece is not pinned and will fall"
+    assert bpy.ops.dampsim.mend(check="pieces", way=0) == {"FINISHED"}
+    assert "pieces" not in issues(load, obj)
+
+
 def test_hidden_piece_is_selected(load: Load, tmp_path: Path) -> None:
     new_scene(LAST)
     obj = fringe()

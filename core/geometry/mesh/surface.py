@@ -43,7 +43,7 @@ class Surface:
 def check_surface(surface: Surface) -> None:
     """Raise MeshError if the surface has no faces or no usable vertices."""
     if len(surface.vertices) == 0 or len(surface.triangles) == 0:
-        raise MeshError(f"{surface.name}: the mesh has no faces; choose an object with a closed surface.")
+        raise MeshError(f"{surface.name}: the mesh has no faces; add faces, or choose Rope or Springs as its Kind.")
     check_vertices(surface)
 
 

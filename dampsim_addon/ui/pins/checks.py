@@ -46,7 +46,9 @@ def _make_hold_constant(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 def unpinned_pieces(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     """Report pieces that no pin or link reaches, while one reaches others."""
     parts = known_parts(obj)
-    if parts is None or not parts.pieces.unreached_count or obj.dampsim.unpinned_pieces == "FOLLOW":
+    if parts is None or not parts.pieces.unreached_count:
+        return None
+    if obj.dampsim.unpinned_pieces == "FOLLOW" and parts.pieces.can_follow:
         return None
     vertices, count = parts.pieces.unreached_vertices, parts.pieces.unreached_count
     if is_accepted(obj, "pieces", vertices):
@@ -60,7 +62,11 @@ def unpinned_pieces(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | No
         f"Let {them} {'Fall' if falls else 'Drift'}",
         lambda o, s: accept(o, "pieces", vertices),
         "Do not warn again, unless other pieces become unpinned",
+        vertices=vertices,
     )
+    if not parts.pieces.can_follow:
+        # Only vertices outside of the simulated pieces are pinned.
+        return fall
     tooltip = "Move each piece rigidly with the nearest pinned part, instead of simulating it"
     return Issue(text, f"Carry {them} Along", set_options(unpinned_pieces="FOLLOW"), tooltip, fall, vertices)
 
