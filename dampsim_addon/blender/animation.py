@@ -89,6 +89,11 @@ def has_keyed_points(data: bpy.types.ID) -> bool:
     return any(path.startswith(_POINT_PATHS) for path in animated_paths(data))
 
 
+def has_keyed_attributes(data: bpy.types.ID) -> bool:
+    """Return whether keyframes, drivers or strips change attributes of a mesh, which nodes may read."""
+    return any(path.startswith("attributes[") for path in animated_paths(data))
+
+
 # Beginnings of the paths of vertices, of the points of lattices, and of those of curves.
 _POINT_PATHS = ("vertices[", 'attributes["position"]', "points[", "splines[")
 

@@ -37,6 +37,8 @@ _TIME_NODES = {
 # Sockets whose value is a datablock that may move or change.
 _DATABLOCK_SOCKETS = {"OBJECT", "COLLECTION", "IMAGE", "TEXTURE"}
 _PREFIX = "GeometryNode"
+# Name of an attribute that the tree computes. No attribute has an empty name.
+UNKNOWN_NAME = ""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class NodeEffect:
     keeps_topology: whether the vertices certainly stay the same ones.  moves_points: whether it may move them.
     changes_over_time: whether the tree itself may give another result at another frame.
     has_simulation: whether it contains a simulation zone.  reads_files: whether it reads images or files.
+    stored: names of the attributes that it stores, among them vertex groups; UNKNOWN_NAME for a computed name.
     """
 
     keeps_topology: bool
@@ -53,6 +56,11 @@ class NodeEffect:
     changes_over_time: bool
     has_simulation: bool
     reads_files: bool
+    stored: frozenset[str] = frozenset()
+
+    def may_store(self, name: str) -> bool:
+        """Return whether the tree may store an attribute or vertex group."""
+        return bool({name, UNKNOWN_NAME} & self.stored)
 
 
 _NO_EFFECT = NodeEffect(True, False, False, False, False)
@@ -86,7 +94,17 @@ def _read_effect(tree: Any) -> NodeEffect:
     datablocks = [socket.type for socket in _filled_sockets(trees)]
     changes = bool(datablocks) or bool(names & _TIME_NODES) or any(map(is_animated, trees))
     reads_files = "IMAGE" in datablocks or any(name.startswith("Import") for name in names)
-    return NodeEffect(keeps, moves, changes, bool(names & _SIMULATION_NODES), reads_files)
+    stored = frozenset(_stored_name(node) for one in trees for node in one.nodes if _stores_attribute(node))
+    return NodeEffect(keeps, moves, changes, bool(names & _SIMULATION_NODES), reads_files, stored)
+
+
+def _stores_attribute(node: Any) -> bool:
+    return _short_name(node) == "StoreNamedAttribute" and not node.mute
+
+
+def _stored_name(node: Any) -> str:
+    socket = node.inputs["Name"]
+    return UNKNOWN_NAME if socket.is_linked else str(socket.default_value)
 
 
 def nested_trees(tree: Any, visited: set[int] | None = None) -> Iterator[Any]:
@@ -146,7 +164,9 @@ def _trace(tree: Any, outer_trees: tuple[int, ...]) -> tuple[bool, bool]:
 def _node_effect(node: Any, outer_trees: tuple[int, ...]) -> tuple[bool, bool]:
     name = _short_name(node)
     if node.mute or node.bl_idname == "NodeReroute" or name in _KEEPING_NODES | _BRANCHING_NODES | {"JoinGeometry"}:
-        return True, name in _SIMULATION_NODES
+        # Blender keeps the vertices' places in an attribute.
+        moves = _stores_attribute(node) and _stored_name(node) in ("position", UNKNOWN_NAME)
+        return True, moves or name in _SIMULATION_NODES
     if name in _MOVING_NODES:
         return True, True
     inner = getattr(node, "node_tree", None)

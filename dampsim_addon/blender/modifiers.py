@@ -13,7 +13,7 @@ from ...core import SceneError
 from .animation import is_modifier_animated
 from .dampsim_names import is_output_modifier
 from .geometry_nodes import modifier_effect
-from .movers import MODIFIER_EFFECTS, ModifierEffect, modifier_type_effect, moves_on_its_own
+from .movers import MODIFIER_EFFECTS, PARTICLE_USERS, ModifierEffect, modifier_type_effect, moves_on_its_own
 
 # Types that always move vertices and keep the topology. Pins follow these. See also is_deforming().
 DEFORMING = frozenset(name for name, effect in MODIFIER_EFFECTS.items() if effect is ModifierEffect.MOVES)
@@ -31,9 +31,13 @@ _REBUILDING = ("REMESH", "NODES", "SKIN", "FLUID", "OCEAN", "MESH_SEQUENCE_CACHE
 
 
 def is_deforming(modifier: bpy.types.Modifier) -> bool:
-    """Return whether a modifier moves vertices over time and keeps the topology, so that pins follow it."""
+    """Return whether a modifier keeps the topology, and moves vertices over time or changes pin weights."""
+    pin_group = modifier.id_data.dampsim.pin_group
     if modifier.type == "NODES":
-        return modifier_effect(modifier).keeps_topology and moves_on_its_own(modifier)
+        effect = modifier_effect(modifier)
+        return effect.keeps_topology and (moves_on_its_own(modifier) or changes_weights(modifier, pin_group))
+    if modifier.type == "DATA_TRANSFER":
+        return changes_weights(modifier, pin_group)
     return modifier.type in DEFORMING or bool(modifier.type == "OCEAN" and modifier.geometry_mode == "DISPLACE")
 
 
@@ -87,6 +91,23 @@ def simulated_topology_modifiers(obj: bpy.types.Object, muted: Collection[str] =
     return found if mirrors or obj.dampsim.bakes_to_file else []
 
 
+# Properties by which modifiers are bound to the vertices that they had then.
+_BINDINGS = {
+    "CORRECTIVE_SMOOTH": "is_bind",
+    "LAPLACIANDEFORM": "is_bind",
+    "MESH_DEFORM": "is_bound",
+    "SURFACE_DEFORM": "is_bound",
+}
+
+
+def modifier_bound_to_generated(obj: bpy.types.Object) -> bpy.types.Modifier | None:
+    """Return a modifier that Blender cannot apply while the object is sampled, because it is bound to more vertices."""
+    stack, sampled = deform_stack(obj), sampled_modifiers(obj)
+    left_out = next((k for k, m in enumerate(stack) if m not in sampled and can_change_topology(m)), len(stack))
+    bound = (m for m in stack[left_out:] if getattr(m, _BINDINGS.get(m.type, ""), False))
+    return next((m for m in bound if getattr(m, "rest_source", "BIND") == "BIND"), None)
+
+
 def sampled_modifiers(obj: bpy.types.Object, muted: Collection[str] = ()) -> list[bpy.types.Modifier]:
     """Return the modifiers whose effect the simulation feels: those of the deform stack that keep the topology.
 
@@ -102,8 +123,19 @@ def sampled_modifiers(obj: bpy.types.Object, muted: Collection[str] = ()) -> lis
 
 def has_weight_modifier(obj: bpy.types.Object, group: str) -> bool:
     """Return whether a sampled modifier changes the weights of a vertex group."""
-    changing = [m for m in sampled_modifiers(obj) if m.type in WEIGHT_MODIFIERS]
-    return any(group == getattr(m, WEIGHT_MODIFIERS[m.type]) for m in changing)
+    return any(changes_weights(modifier, group) for modifier in sampled_modifiers(obj))
+
+
+def changes_weights(modifier: Any, group: str) -> bool:
+    """Return whether a modifier may change the weights of a vertex group of its object."""
+    if group not in modifier.id_data.vertex_groups:
+        return False
+    if modifier.type == "NODES":
+        return modifier_effect(modifier).may_store(group)
+    if modifier.type == "DATA_TRANSFER":
+        return bool(modifier.use_vert_data) and "VGROUP_WEIGHTS" in modifier.data_types_verts
+    name = WEIGHT_MODIFIERS.get(modifier.type)
+    return name is not None and getattr(modifier, name) == group
 
 
 def unfelt_modifiers(obj: bpy.types.Object, muted: Collection[str] = ()) -> list[bpy.types.Modifier]:
@@ -136,6 +168,16 @@ def _comparable(value: object) -> object:
     if isinstance(value, (bool, int, float, str)):
         return value
     return sorted(value) if isinstance(value, set) else tuple(value)  # type: ignore[var-annotated, arg-type]
+
+
+def is_read_by_others(modifier: bpy.types.Modifier) -> bool:
+    """Return whether a modifier that moves no vertex may move other objects: by collisions, or by its particles."""
+    if modifier.type != "PARTICLE_SYSTEM":
+        return modifier_type_effect(modifier.type) is ModifierEffect.NONE
+    # Particles take long to evaluate, so they are switched off where nothing uses them.
+    own = modifier.id_data
+    users = (m for obj in bpy.data.objects for m in obj.modifiers if m.type in PARTICLE_USERS)
+    return any(m.type != "PARTICLE_INSTANCE" or m.object == own for m in users)
 
 
 def trailing_solidify(obj: bpy.types.Object) -> bpy.types.Modifier | None:

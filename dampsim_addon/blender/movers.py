@@ -14,7 +14,14 @@ from typing import Any
 
 import bpy
 
-from .animation import is_animated, is_modifier_animated
+from .animation import (
+    animated_paths,
+    driver_targets,
+    drivers_of,
+    has_keyed_attributes,
+    is_animated,
+    is_modifier_animated,
+)
 from .geometry_nodes import modifier_effect, read_datablocks
 
 
@@ -52,16 +59,23 @@ _TYPES: dict[ModifierEffect, tuple[str, ...]] = {
     ModifierEffect.NONE: ("COLLISION", "PARTICLE_SYSTEM", "SURFACE"),
 }  # fmt: skip
 MODIFIER_EFFECTS = {name: effect for effect, names in _TYPES.items() for name in names}
+# Types through which particles move vertices.
+PARTICLE_USERS = {"DYNAMIC_PAINT", "EXPLODE", "FLUID", "PARTICLE_INSTANCE"}
 # Types that change over time although nothing of them is animated.
 _TIMED_TYPES = {"BUILD", "EXPLODE", "PARTICLE_INSTANCE"}
 # Types that move vertices although nothing of them is animated.
 _PLAYING_TYPES = {"MESH_CACHE", "MESH_SEQUENCE_CACHE", "WAVE"}
-# Surfaces of Dynamic Paint that move vertices.
-_MOVING_SURFACES = {"DISPLACE", "WAVE"}
+# Surfaces of Dynamic Paint that move vertices, and those that change the weights of a vertex group.
+_MOVING_SURFACES, _WEIGHT_SURFACE = {"DISPLACE", "WAVE"}, "WEIGHT"
+# Sources of images that differ between frames.
+_PLAYING_IMAGES = {"SEQUENCE", "MOVIE"}
+
+# Beginnings of the paths of the properties that move an object.
+_TRANSFORM_PATHS = ("location", "rotation", "scale", "delta_")
 
 # Types of parents that deform the mesh as a modifier would, with the type of the parent object.
 DEFORMING_PARENTS = {"ARMATURE": "ARMATURE", "LATTICE": "LATTICE"}
-# Types of datablocks that refer to objects, but through which none of them moves another one.
+# Types of datablocks that refer to objects, but through which none of them moves another one, except by drivers.
 _NOT_FOLLOWED = (
     bpy.types.Scene,
     bpy.types.WindowManager,
@@ -77,30 +91,63 @@ def modifier_type_effect(modifier_type: str) -> ModifierEffect:
     return MODIFIER_EFFECTS.get(modifier_type, ModifierEffect.SIMULATES)
 
 
-def moves_on_its_own(modifier: Any) -> bool:
-    """Return whether a modifier may move or replace vertices over time, apart from the motion of its input."""
+def moves_on_its_own(modifier: Any, visited: set[int] | None = None) -> bool:
+    """Return whether a modifier may move or replace vertices over time, apart from the motion of its input.
+
+    visited: session uids of the objects that are being judged already.
+    """
     effect = modifier_type_effect(modifier.type)
     if modifier.type == "NODES":
         nodes = modifier_effect(modifier)
-        return nodes.moves_points and changes_over_time(modifier)
+        return nodes.moves_points and changes_over_time(modifier, visited)
     if effect is ModifierEffect.GENERATES:
-        return modifier.type in _TIMED_TYPES or changes_over_time(modifier)
+        return modifier.type in _TIMED_TYPES or changes_over_time(modifier, visited)
     if modifier.type == "DYNAMIC_PAINT":
         canvas = modifier.canvas_settings
-        return canvas is not None and any(s.surface_type in _MOVING_SURFACES for s in canvas.canvas_surfaces)
+        return canvas is not None and any(_moves_by_paint(modifier, one) for one in canvas.canvas_surfaces)
     if modifier.type == "FLUID":
         return bool(modifier.fluid_type == "DOMAIN")
     return effect is ModifierEffect.SIMULATES
 
 
-def changes_over_time(modifier: Any) -> bool:
-    """Return whether a modifier is animated, or refers to objects that may move."""
+def _moves_by_paint(modifier: Any, surface: Any) -> bool:
+    """Return whether a surface of Dynamic Paint moves vertices, or paints the weights by which they are moved."""
+    if surface.surface_type != _WEIGHT_SURFACE:
+        return surface.surface_type in _MOVING_SURFACES
+    obj = modifier.id_data
+    used = {getattr(one, "vertex_group", "") for one in obj.modifiers} | {obj.dampsim.pin_group}
+    return bool(surface.output_name_a) and surface.output_name_a in used
+
+
+def changes_over_time(modifier: Any, visited: set[int] | None = None) -> bool:
+    """Return whether a modifier is animated, or refers to objects that may move. visited: see moves_on_its_own()."""
+    own = modifier.id_data
     if is_modifier_animated(modifier):
         return True
-    if modifier.type == "NODES" and modifier_effect(modifier).changes_over_time:
+    if modifier.type == "NODES" and (modifier_effect(modifier).changes_over_time or has_keyed_attributes(own.data)):
         return True
-    own = modifier.id_data
-    return any(can_move(one, {own.session_uid}) for one in referenced_objects(modifier) if one != own)
+    visited = {own.session_uid} if visited is None else visited
+    others = [one for one in referenced_objects(modifier) if one != own]
+    return any(can_move(one, visited) or _moves_relative_to(own, one, visited) for one in others)
+
+
+def _moves_relative_to(obj: bpy.types.Object, other: bpy.types.Object, visited: set[int]) -> bool:
+    """Return whether an object may move as a whole relative to another one that does not move itself."""
+    parents = list(_ancestors(other))
+    if obj in parents:
+        return False
+    if obj.rigid_body is not None or len(obj.constraints):
+        return True
+    if any(path.startswith(_TRANSFORM_PATHS) for path in animated_paths(obj)):
+        return True
+    parent = obj.parent
+    return parent is not None and parent not in (other, *parents) and can_move(parent, visited)
+
+
+def _ancestors(obj: bpy.types.Object) -> Iterator[bpy.types.Object]:
+    while obj.parent is not None:
+        obj = obj.parent
+        yield obj
 
 
 def referenced_objects(struct: Any) -> Iterator[bpy.types.Object]:
@@ -148,7 +195,9 @@ def can_move(obj: bpy.types.Object, visited: set[int] | None = None) -> bool:
     blocks = (obj, obj.data, getattr(obj.data, "shape_keys", None))
     if any(block is not None and is_animated(block) for block in blocks):
         return True
-    if obj.rigid_body is not None or any(m.type in _PLAYING_TYPES or moves_on_its_own(m) for m in obj.modifiers):
+    if obj.rigid_body is not None or any(m.type in _PLAYING_TYPES for m in obj.modifiers):
+        return True
+    if any(_has_changing_texture(m) or moves_on_its_own(m, visited) for m in obj.modifiers):
         return True
     bones = obj.pose.bones if obj.pose is not None else ()
     constraints = [c for holder in (obj, *bones) for c in holder.constraints]
@@ -157,6 +206,15 @@ def can_move(obj: bpy.types.Object, visited: set[int] | None = None) -> bool:
         return True
     others = [one for struct in (*constraints, *obj.modifiers) for one in referenced_objects(struct)]
     return any(can_move(one, visited) for one in (*others, *([obj.parent] if obj.parent else [])))
+
+
+def _has_changing_texture(modifier: Any) -> bool:
+    texture = getattr(modifier, "texture", None)
+    if texture is None:
+        return False
+    image = getattr(texture, "image", None)
+    is_playing = image is not None and image.source in _PLAYING_IMAGES
+    return is_playing or any(map(is_animated, filter(None, (texture, texture.node_tree))))
 
 
 class References:
@@ -174,13 +232,17 @@ class References:
 
     def reachable(self, roots: Iterable[bpy.types.ID]) -> set[bpy.types.ID]:
         """Return all datablocks that may influence some datablocks, including those."""
-        found, queue = set[bpy.types.ID](), list(roots)
+        found, queue = set[bpy.types.ID](), [one for one in roots if not isinstance(one, _NOT_FOLLOWED)]
         while queue:
             one = queue.pop()
-            if one in found or isinstance(one, _NOT_FOLLOWED):
+            if one in found:
                 continue
             found.add(one)
-            queue += self._targets.get(one, ())
+            if not isinstance(one, _NOT_FOLLOWED):
+                queue += [other for other in self._targets.get(one, ()) if not isinstance(other, _NOT_FOLLOWED)]
+            # A driver may read a property of any datablock, which another driver may set.
+            drivers = (curve.driver for curve in drivers_of(one))
+            queue += [target.id for driver in drivers for target in driver_targets(driver) if target.id is not None]
         return found
 
     def reachable_objects(self, roots: Iterable[bpy.types.ID]) -> list[bpy.types.Object]:

@@ -23,6 +23,7 @@ from .modifiers import (
     can_change_topology,
     deform_stack,
     is_deforming,
+    is_read_by_others,
     sampled_modifiers,
     simulated_topology_modifiers,
     topology_modifiers,
@@ -184,7 +185,8 @@ class Sampler:
         self.trailing_solidify = solidify.name if solidify else ""
         sampled_names = [m.name for m in sampled_modifiers(self.obj)]
         for modifier in self.obj.modifiers:
-            if modifier.show_viewport and modifier.name not in sampled_names:
+            is_sampled = modifier.name in sampled_names or is_read_by_others(modifier)
+            if modifier.show_viewport and not is_sampled:
                 self._muted_modifiers.append(modifier.name)
                 modifier.show_viewport = False
         keys = self.obj.data.shape_keys

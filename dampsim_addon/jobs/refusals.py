@@ -18,7 +18,11 @@ from ...core.simulation.method_selection import check_same_method
 from ..blender.animated_values import first_disabled_frame, is_driven
 from ..blender.animation import VISIBILITY_PATH
 from ..blender.dampsim_names import is_output_modifier
-from ..blender.modifiers import simulated_topology_modifiers, weight_removing_modifiers
+from ..blender.modifiers import (
+    modifier_bound_to_generated,
+    simulated_topology_modifiers,
+    weight_removing_modifiers,
+)
 from ..blender.vertex_groups import check_evaluated_weights
 from ..model.caches import target_folder
 from ..model.colliders import active_colliders, check_roughness_group
@@ -65,6 +69,12 @@ def check_target(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types
         raise SceneError(
             f"{obj.name}: shape keys have no effect before {replacing.name}, which replaces the vertices; bake to PC2 "
             "Cache."
+        )
+    bound = modifier_bound_to_generated(obj)
+    if bound is not None:
+        raise SceneError(
+            f"{obj.name}: modifier {bound.name} is bound to vertices that an earlier modifier adds, so shape keys "
+            "cannot feel it; bake to PC2 Cache."
         )
 
 

@@ -16,7 +16,7 @@ from ..blender.sampler import ACTIVE_SAMPLERS, GroupSampler
 from ..model.groups import Group, group_key, groups_of
 from ..model.objects import all_simulated, simulated_in_scene
 from ..model.registry import frozen_scene, reuse_last_scan
-from ..session import SessionState, Subscriber
+from ..session import SessionState, Subscriber, has_frame_handlers_of_others
 from ..status import results
 from ..work.operators import redraw_viewports
 from . import display, main_thread
@@ -192,6 +192,9 @@ def on_frame_change_post(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     updates.pending.clear()
     number = scene.frame_current
     try:
+        if has_frame_handlers_of_others():
+            # Handlers after this one may move objects, and Blender evaluates those changes later.
+            scene.frame_set(number)
         # Sample all groups first: a group with keyed substeps visits subframes when it advances.
         sampled = [session for session in pending if session.attempt(partial(session.sample, float(number)))]
         simulated = [session for session in sampled if session.attempt(session.advance)]

@@ -11,19 +11,19 @@ Live cannot know whether frames that depend on them still match the scene.
 
 from __future__ import annotations
 
-import ast
-import math
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import bpy
 
+from ...core import SceneError
 from ..blender.animation import driver_targets, drivers_of
 from ..blender.dampsim_names import is_bake_cache_file, is_output_modifier
 from ..blender.geometry_nodes import modifier_effect, node_effect
 from ..blender.hair import find_hair, hair_colliders, update_hair
-from ..blender.movers import References
+from ..blender.modifiers import is_read_by_others
+from ..blender.movers import PARTICLE_USERS, References
 from ..blender.sampler import GroupSampler
 from ..model.colliders import active_colliders_by_member
 from ..model.force_fields import fields_acting_on
@@ -53,6 +53,12 @@ def run_simulations(sampler: GroupSampler, affected_only: bool = False) -> Gener
     first, last = min((cache.first for cache in caches), default=0), sampler.scene.frame_end
     if not caches or first > last:
         return
+    early = next((cache for cache in caches if cache.label == _RIGID_BODIES and cache.first < 0), None)
+    if early is not None:
+        raise SceneError(
+            f"{sampler.members[0].obj.name}: it depends on rigid bodies that start at frame {early.first}, but Blender "
+            "keeps no rigid bodies before frame 0. Bake them, or set Simulation Start of the rigid body world to 1."
+        )
     # Jumps between frames may have left frames in a cache that do not follow from each other.
     for cache in caches:
         for obj in cache.owners:
@@ -67,7 +73,10 @@ def run_simulations(sampler: GroupSampler, affected_only: bool = False) -> Gener
 def untracked_group_inputs(sampler: GroupSampler) -> list[str]:
     """Return the inputs of a group, in words, that may change without a depsgraph update."""
     references, members = References(), {member.obj for member in sampler.members}
-    blocks = references.reachable(direct_contributors(sampler))
+    scene_drivers = [target.id for curve in drivers_of(sampler.scene) for target in driver_targets(curve.driver)]
+    roots = [*direct_contributors(sampler), *filter(None, scene_drivers)]
+    # Drivers of the scene change gravity, and other drivers read its properties.
+    blocks = {*references.reachable(roots), sampler.scene}
     objects = [block for block in blocks if isinstance(block, bpy.types.Object)]
     caches = unbaked_simulations(sampler.scene, objects, members)
     return untracked_inputs(blocks) + [f"{cache.label} that are not baked" for cache in caches]
@@ -119,8 +128,7 @@ def _motion_references(obj: bpy.types.Object) -> list[bpy.types.ID]:
     return [one for one in found if isinstance(one, bpy.types.ID)]
 
 
-# Modifiers through which particles move vertices.
-_PARTICLE_USERS = {"DYNAMIC_PAINT", "EXPLODE", "FLUID", "PARTICLE_INSTANCE"}
+_RIGID_BODIES = "rigid bodies"
 
 
 @dataclass(frozen=True)
@@ -146,12 +154,12 @@ def unbaked_simulations(
         and any(obj.rigid_body is not None or obj.rigid_body_constraint is not None for obj in objects)
     ):
         bodies = () if world.collection is None else tuple(world.collection.objects)
-        found.append(SimulationCache("rigid bodies", bodies, world.point_cache.frame_start))
-    uses_particles = any(m.type in _PARTICLE_USERS for obj in objects for m in obj.modifiers)
+        found.append(SimulationCache(_RIGID_BODIES, bodies, world.point_cache.frame_start))
+    uses_particles = any(m.type in PARTICLE_USERS for obj in objects for m in obj.modifiers)
     for obj in objects:
         for modifier in obj.modifiers:
             is_sampled = modifier.show_viewport and not is_output_modifier(modifier)
-            if is_sampled and (obj not in members or modifier.type == "NODES"):
+            if is_sampled and (obj not in members or modifier.type == "NODES" or is_read_by_others(modifier)):
                 caches = unbaked_caches(modifier, scene, uses_particles)
                 found += [SimulationCache(label, (obj,), first) for label, first in caches]
     return found
@@ -182,11 +190,6 @@ def unbaked_caches(modifier: Any, scene: bpy.types.Scene, uses_particles: bool) 
         yield "simulation nodes", scene.frame_start
 
 
-# Names that give the same value at the same frame: of Blender's driver namespace, and of Python.
-_FIXED_NAMES = {
-    *(name for name in dir(math) if not name.startswith("_")), "frame", "lerp", "clamp", "smoothstep", "abs", "bool",
-    "float", "int", "len", "max", "min", "pow", "round", "sum",
-}  # fmt: skip
 # Types of datablocks whose content is read from files.
 _FILE_TYPES = (bpy.types.Image, bpy.types.MovieClip, bpy.types.CacheFile, bpy.types.Volume)
 
@@ -211,18 +214,11 @@ def untracked_inputs(blocks: Iterable[bpy.types.ID]) -> list[str]:
 
 
 def is_tracked_driver(driver: bpy.types.Driver) -> bool:
-    """Return whether a driver depends only on its variables and the frame."""
-    if driver.type != "SCRIPTED":
-        return True
-    try:
-        nodes = list(ast.walk(ast.parse(driver.expression.strip(), mode="eval")))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        # Blender does not evaluate it.
-        return True
-    known = _FIXED_NAMES | {variable.name for variable in driver.variables}
-    return not any(
-        isinstance(node, ast.Attribute) or (isinstance(node, ast.Name) and node.id not in known) for node in nodes
-    )
+    """Return whether a driver depends only on its variables and the frame.
+
+    Blender evaluates simple expressions without Python. In any other one, scripts can replace each name, even `sin`.
+    """
+    return driver.type != "SCRIPTED" or bool(driver.is_simple_expression)
 
 
 def frame_handler_inputs() -> list[str]:

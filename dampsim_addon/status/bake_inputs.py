@@ -15,7 +15,7 @@ import bpy
 import numpy as np
 
 from ...core import PARAMETERS
-from ..blender.animation import driver_targets, drivers_of, has_keyed_points, user_fcurves
+from ..blender.animation import driver_targets, drivers_of, has_keyed_attributes, has_keyed_points, user_fcurves
 from ..blender.bone_bakes import kept_pose
 from ..blender.dampsim_names import bake_mark, is_output_modifier
 from ..blender.modifiers import DEFORMING, modifier_settings, sampled_modifiers
@@ -198,7 +198,10 @@ def _digest_motion(
     keyed_paths, name, earlier = set[str](), display_name(source), bone_names or {}
     places = bone_places(source)
     for block in (source, source.data, getattr(source.data, "shape_keys", None)):
-        if block is None or (is_simulated_object and block == source.data and not has_keyed_points(block)):
+        if block is None:
+            continue
+        is_own_mesh = is_simulated_object and block == source.data
+        if is_own_mesh and not has_keyed_points(block) and not has_keyed_attributes(block):
             continue
         for curve in user_fcurves(block):
             if curve.data_path.startswith("dampsim."):

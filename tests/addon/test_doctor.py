@@ -101,6 +101,18 @@ def _unrendered(obj: bpy.types.Object) -> None:
     obj.dampsim.target = "POINT_CACHE"
 
 
+def _unrendered_motion(obj: bpy.types.Object) -> None:
+    modifier = obj.modifiers.new("Cast", "CAST")
+    modifier.show_viewport, modifier.factor = False, 0.1
+
+
+def _bound_to_subdivided(obj: bpy.types.Object) -> None:
+    obj.dampsim.live, obj.modifiers["Subdivision"].render_levels = False, 1
+    obj.modifiers.new("Smooth", "CORRECTIVE_SMOOTH").rest_source = "BIND"
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.object.correctivesmooth_bind(modifier="Smooth") == {"FINISHED"}
+
+
 def _thin(obj: bpy.types.Object) -> None:
     content = bmesh.new()
     content.from_mesh(obj.data)
@@ -417,6 +429,8 @@ CASES = {
     "shown": ("shown", _subdivided, "Subdivision is above Armature", True),
     "finer": ("render", _finer, "1 level in viewports and 3", True),
     "unrendered": ("render", _unrendered, "Mirror is enabled only in viewports", True),
+    "unrendered motion": ("render", _unrendered_motion, "Cast is enabled only in renders", True),
+    "bound": ("target", _bound_to_subdivided, "Smooth is bound to vertices that an earlier modifier adds", True),
     "thin": ("solidify", _thin, "Solidify adds thickness only after", True),
     "building itself": ("unfelt", _building_itself, "Build changes the mesh over time", True),
     "soft": ("unfelt", _soft, "Use one simulation per mesh", True),

@@ -270,6 +270,147 @@ def test_node_group_in_node_group(load: Load) -> None:
     assert not differ(shapes(obj), sampled_shapes(load, obj))
 
 
+def store(tree: Any, name: str, data_type: str) -> Any:
+    """Put a Store Named Attribute node before the output of a tree, and return its value socket."""
+    node, output = tree.nodes.new("GeometryNodeStoreNamedAttribute"), tree.nodes["Group Output"]
+    node.data_type, node.domain, node.inputs["Name"].default_value = data_type, "POINT", name
+    tree.links.new(output.inputs[0].links[0].from_socket, node.inputs["Geometry"])
+    tree.links.new(node.outputs[0], output.inputs[0])
+    return next(socket for socket in node.inputs if socket.name == "Value" and socket.enabled)
+
+
+def move_by_stored_position(obj: bpy.types.Object, tree: Any) -> None:
+    add = tree.nodes.new("ShaderNodeVectorMath")
+    tree.links.new(tree.nodes.new("GeometryNodeInputPosition").outputs[0], add.inputs[0])
+    for frame, value in ((1, 0.0), (5, 0.4)):
+        add.inputs[1].default_value = (value, 0.0, 0.0)
+        add.inputs[1].keyframe_insert("default_value", frame=frame)
+    tree.links.new(add.outputs[0], store(tree, "position", "FLOAT_VECTOR"))
+
+
+def move_by_keyed_attribute(obj: bpy.types.Object, tree: Any) -> None:
+    obj.data.attributes.new("offset", "FLOAT_VECTOR", "POINT")
+    for frame, value in ((1, 0.0), (5, 0.4)):
+        obj.data.attributes["offset"].data[0].vector = (value, 0.0, 0.0)
+        obj.data.keyframe_insert('attributes["offset"].data[0].vector', frame=frame)
+    attribute = tree.nodes.new("GeometryNodeInputNamedAttribute")
+    attribute.data_type, attribute.inputs[0].default_value = "FLOAT_VECTOR", "offset"
+    offset = next(socket for socket in attribute.outputs if socket.enabled)
+    tree.links.new(offset, tree.nodes["Set Position"].inputs["Offset"])
+
+
+@pytest.mark.parametrize("provoke", [move_by_stored_position, move_by_keyed_attribute])
+def test_nodes_with_attributes(load: Load, provoke: Callable[[bpy.types.Object, Any], None]) -> None:
+    scene = new_scene(5)
+    obj = sheet()
+    modifier: Any = obj.modifiers.new("Nodes", "NODES")
+    modifier.node_group = node_group("GeometryNodeSetPosition", keyed=False)
+    provoke(obj, modifier.node_group)
+    assert moves(shapes(obj))
+    assert not differ(shapes(obj), sampled_shapes(load, obj))
+    assert "unfelt" not in load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)
+
+
+def pin_by_nodes(obj: bpy.types.Object) -> None:
+    modifier: Any = obj.modifiers.new("Nodes", "NODES")
+    modifier.node_group = node_group("GeometryNodeSetShadeSmooth")
+    weight = store(modifier.node_group, "Pin", "FLOAT")
+    for frame, value in ((1, 0.0), (5, 1.0)):
+        weight.default_value = value
+        weight.keyframe_insert("default_value", frame=frame)
+
+
+def pin_by_transfer(obj: bpy.types.Object) -> None:
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=4, y_subdivisions=4, size=1.0)
+    source = bpy.context.object
+    source.vertex_groups.new(name="Pin").add([v.index for v in obj.data.vertices if v.co.x > 0.0], 1.0, "REPLACE")
+    for frame, place in ((1, 2.0), (5, 0.0)):
+        source.location.x = place
+        source.keyframe_insert("location", frame=frame)
+    modifier: Any = obj.modifiers.new("Transfer", "DATA_TRANSFER")
+    modifier.object, modifier.use_vert_data, modifier.data_types_verts = source, True, {"VGROUP_WEIGHTS"}
+    modifier.vert_mapping, modifier.layers_vgroup_select_src = "POLYINTERP_NEAREST", "ALL"
+
+
+@pytest.mark.parametrize("provoke", [pin_by_nodes, pin_by_transfer])
+def test_pins_changed_by_modifier(load: Load, provoke: Callable[[bpy.types.Object], None]) -> None:
+    """Each sample has the weights that Blender evaluates."""
+    scene = new_scene(5)
+    obj = sheet()
+    provoke(obj)
+    group, truth = obj.vertex_groups["Pin"].index, []
+    for frame in (1, 5):
+        scene.frame_set(frame)
+        mesh = obj.evaluated_get(bpy.context.view_layer.depsgraph).data
+        truth.append([sum(one.weight for one in v.groups if one.group == group) for v in mesh.vertices])
+    assert truth[0] != truth[1]
+    layer = bpy.context.view_layer
+    with load("dampsim_addon.blender.sampler").GroupSampler(scene, layer, [obj]) as sampler:
+        core_scene = load("dampsim_addon.scene_reader.scene_builder").build_scene(sampler)
+        found = [core_scene.sample(float(frame)).bodies[0].pins for frame in (1, 5)]
+    np.testing.assert_allclose(found, truth, atol=1e-6)
+
+
+def operand(obj: bpy.types.Object) -> bpy.types.Object:
+    """Return a still cube that a Boolean cuts from the object."""
+    bpy.ops.mesh.primitive_cube_add(size=0.5, location=(0.5, 0.0, 0.0))
+    cube = bpy.context.object
+    obj.modifiers.new("Boolean", "BOOLEAN").object = cube
+    return cube
+
+
+def key_object(obj: bpy.types.Object, path: str, values: tuple[object, object]) -> None:
+    for frame, value in zip((1, 5), values, strict=True):
+        setattr(obj, path, value)
+        obj.keyframe_insert(path, frame=frame)
+
+
+def cut_while_moving(obj: bpy.types.Object) -> None:
+    operand(obj)
+    key_object(obj, "location", ((0.0, 0.0, 0.0), (0.6, 0.0, 0.0)))
+
+
+def cut_by_keyed_texture(obj: bpy.types.Object) -> None:
+    texture = bpy.data.textures.new("Clouds", "CLOUDS")
+    operand(obj).modifiers.new("Displace", "DISPLACE").texture = texture
+    key_object(texture, "noise_scale", (0.1, 1.0))
+
+
+def displace_painted_weights(obj: bpy.types.Object) -> None:
+    obj.modifiers.new("Boolean", "DYNAMIC_PAINT")
+    bpy.context.view_layer.objects.active = obj
+    bpy.ops.dpaint.type_toggle(type="CANVAS")
+    surface = obj.modifiers["Boolean"].canvas_settings.canvas_surfaces[0]
+    surface.surface_type, surface.output_name_a = "WEIGHT", "Part"
+    obj.modifiers.new("Displace", "DISPLACE").vertex_group = "Part"
+
+
+@pytest.mark.parametrize("provoke", [cut_while_moving, cut_by_keyed_texture, displace_painted_weights])
+def test_indirect_motion_is_reported(load: Load, provoke: Callable[[bpy.types.Object], None]) -> None:
+    scene = new_scene(5)
+    obj = sheet()
+    provoke(obj)
+    issue = load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)["unfelt"]
+    assert "Boolean" in issue.text
+    assert issue.fixes
+
+
+def test_generator_moves_along(load: Load) -> None:
+    """An operand that is a child of the object cuts the same vertices at each frame."""
+    scene = new_scene(5)
+    obj = sheet()
+    operand(obj).parent = obj
+    key_object(obj, "location", ((0.0, 0.0, 0.0), (0.6, 0.0, 0.0)))
+    assert "unfelt" not in load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)
+
+
+def test_mutual_modifiers_end(load: Load) -> None:
+    new_scene(5)
+    obj = sheet()
+    operand(obj).modifiers.new("Boolean", "BOOLEAN").object = obj
+    assert not load("dampsim_addon.blender.movers").can_move(obj)
+
+
 def test_unknown_modifier_is_reported(load: Load) -> None:
     """A type of a later version counts as a simulation that is not felt."""
     movers = load("dampsim_addon.blender.movers")

@@ -133,7 +133,9 @@ class _Job(SimpleNamespace):
 
     def __init__(self, load: Load, operator: str, **options: Any) -> None:
         kind = getattr(bpy.types, operator)
-        super().__init__(texts=[], kind=kind, modal=load("dampsim_addon.work.operators").ModalJob, _timer=None, **options)
+        super().__init__(
+            texts=[], kind=kind, modal=load("dampsim_addon.work.operators").ModalJob, _timer=None, **options
+        )
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.kind, name).__get__(self)

@@ -142,3 +142,71 @@ def test_unrelated_simulations_do_not_run(load: Load, tmp_path: Path) -> None:
     contributors = load("dampsim_addon.scene_reader.contributors")
     with sampler_class(bpy.context.scene, bpy.context.view_layer, [bpy.data.objects["Flesh"]]) as sampler:
         assert list(contributors.run_simulations(sampler)) == []
+
+
+def sampled_collider(load: Load) -> list[np.ndarray]:
+    """Read the collider at each frame as a bake does, after Blender's simulations ran."""
+    scene, layer = bpy.context.scene, bpy.context.view_layer
+    prepare = load("dampsim_addon.jobs.prepare").prepare_scene
+    isolated = load("dampsim_addon.scene_reader.isolation").isolated_sampler(scene, layer, [bpy.data.objects["Flesh"]])
+    with isolated as sampler:
+        steps = prepare(sampler)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return [end.value.sample(float(frame)).colliders[0].vertices for frame in range(1, LAST + 1)]
+
+
+def played_collider() -> list[np.ndarray]:
+    found, layer = [], bpy.context.view_layer
+    for frame in range(1, LAST + 1):
+        bpy.context.scene.frame_set(frame)
+        mover = bpy.data.objects["Mover"].evaluated_get(layer.depsgraph)
+        matrix = np.array(mover.matrix_world)
+        found.append(np.array([v.co[:] for v in mover.data.vertices]) @ matrix[:3, :3].T + matrix[:3, 3])
+    return found
+
+
+def cloth_on_flesh(obj: bpy.types.Object) -> bpy.types.Object:
+    """Let Blender's cloth fall on the simulated object."""
+    obj.modifiers.new("Collision", "COLLISION")
+    return falling_sheet("CLOTH")
+
+
+def particles_of_flesh(obj: bpy.types.Object) -> bpy.types.Object:
+    """Let copies of a cube fall, which the particles of the simulated object carry."""
+    obj.modifiers.new("Particles", "PARTICLE_SYSTEM")
+    settings = obj.particle_systems[0].settings
+    settings.count, settings.frame_start, settings.frame_end = 3, 1, 1
+    bpy.ops.mesh.primitive_cube_add(size=0.2)
+    cube = bpy.context.object
+    cube.modifiers.new("Instances", "PARTICLE_INSTANCE").object = obj
+    return cube
+
+
+@pytest.mark.parametrize("make", [cloth_on_flesh, particles_of_flesh])
+def test_simulations_that_read_the_body(
+    load: Load, tmp_path: Path, make: Callable[[bpy.types.Object], bpy.types.Object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A collision or particles of the simulated object stay on while it is sampled."""
+    monkeypatch.setitem(CASES, "reader", make)
+    make_shot("reader", tmp_path)
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))
+    truth = played_collider()
+    assert np.abs(truth[-1] - truth[0]).max() > 0.01
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))
+    for frame, expected in zip(sampled_collider(load), truth, strict=True):
+        np.testing.assert_allclose(frame, expected, atol=1e-5)
+
+
+def test_early_rigid_bodies_are_refused(load: Load, tmp_path: Path) -> None:
+    """Blender stores no rigid bodies before frame 0, so that a second visit of a frame gives another place."""
+    make_shot("rigid parent", tmp_path)
+    cache = bpy.context.scene.rigidbody_world.point_cache
+    cache.frame_start = -5
+    errors = load("core.base.errors")
+    with pytest.raises(errors.SceneError, match="Flesh: it depends on rigid bodies that start at frame -5"):
+        bake(load)
+    cache.frame_start = 1
+    bake(load)

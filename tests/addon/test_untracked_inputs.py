@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -23,7 +24,9 @@ LAST = 4
 def clean_namespace() -> Iterator[None]:
     yield
     bpy.app.driver_namespace.pop("amount", None)
-    bpy.app.handlers.frame_change_pre[:] = [h for h in bpy.app.handlers.frame_change_pre if h is not _move]
+    bpy.app.driver_namespace["cos"] = math.cos
+    for handlers in (bpy.app.handlers.frame_change_pre, bpy.app.handlers.frame_change_post):
+        handlers[:] = [handler for handler in handlers if handler is not _move]
 
 
 def _move(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
@@ -97,9 +100,75 @@ def test_frames_without_untracked_inputs_are_valid(load: Load, live: ModuleType,
 @pytest.mark.parametrize(
     ("expression", "is_tracked"),
     [("var * 2", True), ("sin(frame / 3)", True), ("bpy.context.scene.frame_end", False), ("noise.random()", False),
-     ("self.location.x", False), ("amount(frame)", False), ("1 +", True)],
+     ("self.location.x", False), ("amount(frame)", False), ("sum((sin(frame),))", False), ("[frame][0]", False)],
 )  # fmt: skip
 def test_driver_expressions(load: Load, expression: str, is_tracked: bool) -> None:
-    variable = SimpleNamespace(name="var")
-    driver = SimpleNamespace(type="SCRIPTED", expression=expression, variables=[variable])
+    """Python evaluates the last two, and a script may have replaced `sin` and `sum`."""
+    new_scene(LAST)
+    obj = bpy.data.objects.new("Driven", None)
+    driver = obj.driver_add("location", 0).driver
+    driver.variables.new().name = "var"
+    driver.expression = expression
     assert load("dampsim_addon.scene_reader.contributors").is_tracked_driver(driver) == is_tracked
+
+
+def by_replaced_function(obj: bpy.types.Object) -> Callable[[], None]:
+    obj.driver_add("location", 0).driver.expression = "sum((cos(frame),))"
+    return lambda: bpy.app.driver_namespace.update(cos=lambda angle: 0.3 * angle)
+
+
+def read_property(obj: bpy.types.Object, owner: bpy.types.ID, id_type: str) -> Callable[[], None]:
+    """Move an object with a property, which a Python driver sets."""
+    owner["amount"] = 0.0
+    bpy.app.driver_namespace["amount"] = lambda: 0.1
+    owner.driver_add('["amount"]').driver.expression = "amount() + 0 * frame"
+    driver: Any = obj.driver_add("location", 0).driver
+    variable = driver.variables.new()
+    variable.name, variable.targets[0].id_type = "var", id_type
+    variable.targets[0].id, variable.targets[0].data_path = owner, '["amount"]'
+    driver.expression = "var"
+    return lambda: bpy.app.driver_namespace.update(amount=lambda: 0.6)
+
+
+def by_scene_property(obj: bpy.types.Object) -> Callable[[], None]:
+    return read_property(obj, bpy.context.scene, "SCENE")
+
+
+def by_material_property(obj: bpy.types.Object) -> Callable[[], None]:
+    material = bpy.data.materials.new("Skin")
+    obj.data.materials.append(material)
+    return read_property(obj, material, "MATERIAL")
+
+
+def by_gravity(obj: bpy.types.Object) -> Callable[[], None]:
+    bpy.app.driver_namespace["amount"] = lambda: -9.81
+    bpy.context.scene.driver_add("gravity", 2).driver.expression = "amount() + 0 * frame"
+    return lambda: bpy.app.driver_namespace.update(amount=lambda: -40.0)
+
+
+def by_later_handler(obj: bpy.types.Object) -> Callable[[], None]:
+    """Move the object by a handler that is called after those of the add-on."""
+    bpy.app.handlers.frame_change_post.append(_move)
+    return lambda: bpy.context.scene.__setitem__("speed", 2.0)
+
+
+@pytest.mark.parametrize(
+    "prepare", [by_replaced_function, by_scene_property, by_material_property, by_gravity, by_later_handler]
+)
+def test_indirect_inputs_are_sampled_again(
+    load: Load, live: ModuleType, tmp_path: Path, prepare: Callable[[bpy.types.Object], Callable[[], None]]
+) -> None:
+    new_scene(LAST)
+    obj = ball("Flesh", 0.0, tmp_path, settle=6.0)
+    change = prepare(obj)
+    obj.dampsim.live = True
+    bpy.context.view_layer.update()
+    play(1, LAST)
+    assert {frame_status(live, obj, frame) for frame in range(1, LAST + 1)} == {"UNVERIFIED"}
+    before = live_frames(live, obj)[-1].state.positions.copy()
+    change()
+    play(1, LAST)
+    kept = live_frames(live, obj)
+    after = kept[-1].state.positions
+    assert before.shape != after.shape or np.abs(after - before).max() > 1e-3
+    assert_same_bits(kept, bake_frames(load, obj))

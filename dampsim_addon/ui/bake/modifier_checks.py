@@ -9,11 +9,13 @@ import bpy
 import numpy as np
 
 from ....core.base.wording import format_count
+from ...blender.dampsim_names import is_output_modifier
 from ...blender.modifier_application import apply_modifiers, is_different_in_render, modifiers_safe_to_apply
 from ...blender.modifiers import (
     can_change_topology,
     deform_stack,
     find_switched_modifiers,
+    is_deforming,
     simulated_topology_modifiers,
     topology_modifiers,
     trailing_solidify,
@@ -51,18 +53,12 @@ def live_cannot_show(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | N
 
 
 def render_differs(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
-    """Report modifiers whose topology differs in renders: baked frames after them have the viewport's vertices."""
-    generators = simulated_topology_modifiers(obj)
-    if not generators:
-        return None
-    stack = list(obj.modifiers)
-    above = stack[: stack.index(deform_stack(obj)[-1]) + 1]
-    differing_modifiers = [m for m in above if can_change_topology(m) and is_different_in_render(m)]
-    if not differing_modifiers:
-        return _simplify_differs(above, scene)
-    modifier = differing_modifiers[0]
-    state = "enabled only in viewports" if modifier.show_viewport else "enabled only in renders"
-    difference = f"{modifier.name} is {state}"
+    """Report modifiers that differ in renders: baked frames have the topology and the motion of the viewport."""
+    differing = _modifiers_differing_in_render(obj)
+    if not differing:
+        return _simplify_differs(_simulated_stack(obj), scene)
+    modifier = differing[0]
+    difference = f"{modifier.name} is enabled only in {'viewports' if modifier.show_viewport else 'renders'}"
     if modifier.show_viewport == modifier.show_render:
         levels = format_count(modifier.levels, "level")
         difference = f"{modifier.name} has {levels} in viewports and {modifier.render_levels} in renders"
@@ -72,6 +68,20 @@ def render_differs(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | Non
         _match_render_to_viewport,
         f"Set the render settings of {modifier.name} to those of the viewport. The simulation does not change",
     )
+
+
+def _simulated_stack(obj: bpy.types.Object) -> list[bpy.types.Modifier]:
+    """Return the modifiers up to the last one whose vertices are simulated; none if the mesh's own vertices are."""
+    if not simulated_topology_modifiers(obj):
+        return []
+    stack = list(obj.modifiers)
+    return stack[: stack.index(deform_stack(obj)[-1]) + 1]
+
+
+def _modifiers_differing_in_render(obj: bpy.types.Object) -> list[bpy.types.Modifier]:
+    moving = [m for m in obj.modifiers if is_deforming(m) and not is_output_modifier(m)]
+    generating = [m for m in _simulated_stack(obj) if can_change_topology(m)]
+    return [m for m in moving if m.show_viewport != m.show_render] + list(filter(is_different_in_render, generating))
 
 
 def _simplify_differs(stack: Sequence[bpy.types.Modifier], scene: bpy.types.Scene) -> Issue | None:
@@ -91,12 +101,10 @@ def _simplify_differs(stack: Sequence[bpy.types.Modifier], scene: bpy.types.Scen
 
 
 def _match_render_to_viewport(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    stack = list(obj.modifiers)
-    for modifier in stack[: stack.index(deform_stack(obj)[-1]) + 1]:
-        if can_change_topology(modifier) and is_different_in_render(modifier):
-            modifier.show_render = modifier.show_viewport
-            if modifier.type in ("SUBSURF", "MULTIRES"):
-                modifier.render_levels = modifier.levels
+    for modifier in _modifiers_differing_in_render(obj):
+        modifier.show_render = modifier.show_viewport
+        if modifier.type in ("SUBSURF", "MULTIRES"):
+            modifier.render_levels = modifier.levels
 
 
 def thickness_after_simulation(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
