@@ -279,16 +279,19 @@ def store(tree: Any, name: str, data_type: str) -> Any:
     return next(socket for socket in node.inputs if socket.name == "Value" and socket.enabled)
 
 
-def move_by_stored_position(obj: bpy.types.Object, tree: Any) -> None:
+def store_keyed_position(obj: bpy.types.Object) -> Any:
+    tree = node_group("GeometryNodeSetShadeSmooth")
     add = tree.nodes.new("ShaderNodeVectorMath")
     tree.links.new(tree.nodes.new("GeometryNodeInputPosition").outputs[0], add.inputs[0])
     for frame, value in ((1, 0.0), (5, 0.4)):
         add.inputs[1].default_value = (value, 0.0, 0.0)
         add.inputs[1].keyframe_insert("default_value", frame=frame)
     tree.links.new(add.outputs[0], store(tree, "position", "FLOAT_VECTOR"))
+    return tree
 
 
-def move_by_keyed_attribute(obj: bpy.types.Object, tree: Any) -> None:
+def read_keyed_attribute(obj: bpy.types.Object) -> Any:
+    tree = node_group("GeometryNodeSetPosition", keyed=False)
     obj.data.attributes.new("offset", "FLOAT_VECTOR", "POINT")
     for frame, value in ((1, 0.0), (5, 0.4)):
         obj.data.attributes["offset"].data[0].vector = (value, 0.0, 0.0)
@@ -297,15 +300,15 @@ def move_by_keyed_attribute(obj: bpy.types.Object, tree: Any) -> None:
     attribute.data_type, attribute.inputs[0].default_value = "FLOAT_VECTOR", "offset"
     offset = next(socket for socket in attribute.outputs if socket.enabled)
     tree.links.new(offset, tree.nodes["Set Position"].inputs["Offset"])
+    return tree
 
 
-@pytest.mark.parametrize("provoke", [move_by_stored_position, move_by_keyed_attribute])
-def test_nodes_with_attributes(load: Load, provoke: Callable[[bpy.types.Object, Any], None]) -> None:
+@pytest.mark.parametrize("make_tree", [store_keyed_position, read_keyed_attribute])
+def test_nodes_with_attributes(load: Load, make_tree: Callable[[bpy.types.Object], Any]) -> None:
     scene = new_scene(5)
     obj = sheet()
     modifier: Any = obj.modifiers.new("Nodes", "NODES")
-    modifier.node_group = node_group("GeometryNodeSetPosition", keyed=False)
-    provoke(obj, modifier.node_group)
+    modifier.node_group = make_tree(obj)
     assert moves(shapes(obj))
     assert not differ(shapes(obj), sampled_shapes(load, obj))
     assert "unfelt" not in load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)
