@@ -129,7 +129,9 @@ def check_visibility(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.t
     """Raise SceneError if a bake reads the motion of a disabled object, which Blender does not evaluate."""
     for one in motion_inputs(obj, layer):
         is_enabled = is_in_viewports(one, layer)
-        frame = first_disabled_frame(one, scene.frame_start, scene.frame_end) if is_enabled else None
+        # A disabled object can be a collider only if its visibility is animated.
+        is_read = is_enabled or one != obj
+        frame = first_disabled_frame(one, scene.frame_start, scene.frame_end) if is_read else None
         # Other checks report the object itself and its colliders.
         is_reported = one == obj or one in active_colliders(obj, layer)
         if (frame is None and (is_enabled or is_reported)) or (not is_reported and is_evaluated_for_others(one, layer)):

@@ -596,7 +596,7 @@ def test_scale_of_parent_has_no_button(
     bpy.context.view_layer.update()
     finding = load("dampsim_addon.ui.bake.checks").find_issues(obj, bpy.context.scene)["scale"]
     assert finding.text.startswith(words)
-    assert finding.text.endswith("because of its parent 'Rig'")
+    assert finding.text.endswith("because of its parent Rig")
     assert finding.fixes == []
 
 

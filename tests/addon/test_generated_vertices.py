@@ -481,7 +481,7 @@ def test_panel_fix_tips_and_vertex_count(load: Load, tmp_path: Path) -> None:
     assert "does not change" in ways[0].tooltip
     assert "do not change" in ways[1].tooltip
     description = load("dampsim_addon.ui.bake.issue_list").DAMPSIM_OT_mend.description
-    tooltips = [description(bpy.context, SimpleNamespace(check="keys", way=number)) for number in range(3)]
+    tooltips = [description(bpy.context, SimpleNamespace(check="keys", way=number, label="")) for number in range(3)]
     assert tooltips == [*(way.tooltip for way in ways[:2]), "Fix this problem of all selected objects that have it"]
 
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 
 import bpy
 import numpy as np
-from mathutils import Matrix
 
-from ....core import PARAMETERS, kind_by_name
+from ....core import PARAMETERS, Array, kind_by_name
 from ....core.base.wording import format_count, format_metres, format_number
+from ...blender.animated_values import is_driven
+from ...blender.animation import animated_paths
 from ...blender.bone_bakes import animated_bones, own_bones, rig_of
 from ...blender.dampsim_names import bake_keys, bake_modifier, is_lost_rig_modifier, joined_bake_keys
 from ...blender.sampler import frame_rate
@@ -45,35 +46,53 @@ _MIN_FILL = 0.45
 _SETTLE_TOLERANCE = 1e-5
 # Relative difference between the scales of two axes that counts as uneven.
 _SCALE_TOLERANCE = 1e-4
+# Constraints that change the scale of their owner.
+_SCALING_CONSTRAINTS = (
+    "ACTION", "ARMATURE", "CHILD_OF", "COPY_SCALE", "COPY_TRANSFORMS", "GEOMETRY_ATTRIBUTE", "LIMIT_SCALE",
+    "MAINTAIN_VOLUME", "STRETCH_TO", "TRANSFORM", "TRANSFORM_CACHE",
+)  # fmt: skip
 
 
 def _unapplied_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
-    text = _scale_fault(obj.matrix_world)
-    if not text:
+    matrix = np.array(obj.matrix_world)[:3, :3]
+    problem = _scale_problem(matrix)
+    if not problem:
         return None
-    if not _scale_fault(obj.matrix_basis):
-        # Apply Scale could not help.
-        parent = obj.parent
-        while parent is not None and not _scale_fault(parent.matrix_basis):
-            parent = parent.parent
-        return Issue(f"{text} because of its parent '{parent.name}'" if parent is not None else text)
-    if obj.data.users > 1:
+    cause = _scale_source(obj)
+    if cause:
+        return Issue(f"{problem}, because of {cause}")
+    own = np.array(obj.scale) * np.array(obj.delta_scale)
+    if not own.all() or _scale_problem(matrix / own):
+        # Only a parent can turn the axes of the scale.
+        return Issue(f"{problem}, because of its parent {obj.parent.name}" if obj.parent else problem)
+    if obj.data.users > 1 or not obj.data.is_editable:
+        whose = "other objects share the mesh" if obj.data.users > 1 else "the mesh is linked"
         tip = "Give this object its own copy of the mesh, and apply the scale to it"
-        return Issue(f"{text}, and other objects share the mesh", "Make Single User and Apply Scale", _apply_scale, tip)
-    return Issue(text, "Apply Scale", _apply_scale)
+        return Issue(f"{problem}, and {whose}", "Make Single User and Apply Scale", _apply_scale, tip)
+    return Issue(problem, "Apply Scale", _apply_scale)
 
 
-def _scale_fault(matrix: Matrix) -> str:
-    """Return the fault of the scale of a matrix, '' for none."""
-    scale = np.abs(np.array(matrix.to_scale()))
-    if matrix.determinant() < 0.0:
+def _scale_problem(matrix: Array) -> str:
+    """Return the problem of the scale of a matrix (3, 3) in words; '' if it has none."""
+    scale = np.linalg.norm(matrix, axis=0)
+    if np.linalg.det(matrix) < 0.0:
         return "The scale is negative"
     return "The scale differs between axes" if np.ptp(scale) > _SCALE_TOLERANCE * scale.max() else ""
 
 
+def _scale_source(obj: bpy.types.Object) -> str:
+    """Return the animation or constraint that sets the scale of an object after it is applied, in words; or ''."""
+    for path in ("scale", "delta_scale"):
+        if path in animated_paths(obj):
+            return "its driver" if any(is_driven(obj, path, axis) for axis in range(3)) else "its keyframes"
+    found = [one.name for one in obj.constraints if one.type in _SCALING_CONSTRAINTS and not one.mute]
+    return f"its constraint {found[0]}" if found else ""
+
+
 def _apply_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    if obj.data.users > 1:
-        obj.data = obj.data.copy()
+    if obj.data.users > 1 or not obj.data.is_editable:
+        # A copy of an overridden mesh is an override, too.
+        obj.data = obj.data.copy().make_local()
     with bpy.context.temp_override(
         active_object=obj, object=obj, selected_objects=[obj], selected_editable_objects=[obj]
     ):
@@ -153,6 +172,8 @@ def _coarse_tetrahedra(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue |
     if obj.dampsim.kind == "SOLID" and obj.dampsim.measured_shell:
         tip = "Simulate the two sides as a cloth shell, which needs no tetrahedra"
         shell_fix = Issue("", "Simulate as Shell", set_options(kind="CLOTH", measured_fill=0.0), tip)
+    if 2 * obj.dampsim.resolution > PARAMETERS["resolution"].max:
+        return Issue(text, alternative=shell_fix)
     # The fill is unknown until the tetrahedra are built again.
     double = set_options(resolution=2 * obj.dampsim.resolution, measured_fill=0.0)
     return Issue(text, "Double Resolution", double, "Double the number of tetrahedra", shell_fix)

@@ -9,6 +9,7 @@ import bpy
 import numpy as np
 
 from ....core.base.wording import format_count
+from ...blender.animation import animated_paths
 from ...blender.dampsim_names import is_output_modifier
 from ...blender.modifier_application import apply_modifiers, is_different_in_render, modifiers_safe_to_apply
 from ...blender.modifiers import (
@@ -24,6 +25,9 @@ from ...blender.modifiers import (
 from ...blender.movers import DEFORMING_PARENTS, ModifierEffect, convert_deforming_parent, modifier_type_effect
 from ...targets import PointCache
 from ..common.issue import Issue, target_issue
+
+# Settings of modifiers for renders.
+_RENDER_SETTINGS = ("show_render", "render_levels")
 
 
 def keys_cannot_bake_generated(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
@@ -62,12 +66,12 @@ def render_differs(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | Non
     if modifier.show_viewport == modifier.show_render:
         levels = format_count(modifier.levels, "level")
         difference = f"{modifier.name} has {levels} in viewports and {modifier.render_levels} in renders"
-    return Issue(
-        f"{difference}. Renders would not show the simulation",
-        "Match Viewport",
-        _match_render_to_viewport,
-        f"Set the render settings of {modifier.name} to those of the viewport. The simulation does not change",
-    )
+    text = f"{difference}. Renders would not show the simulation"
+    animated = set(animated_paths(obj))
+    if any(f"{one.path_from_id()}.{name}" in animated for one in differing for name in _RENDER_SETTINGS):
+        return Issue(f"{text}. Remove the animation of these settings")
+    tooltip = f"Set the render settings of {modifier.name} to those of the viewport. The simulation does not change"
+    return Issue(text, "Match Viewport", _match_render_to_viewport, tooltip)
 
 
 def _simulated_stack(obj: bpy.types.Object) -> list[bpy.types.Modifier]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import bpy
 import numpy as np
 
 from ...blender.animated_values import animated_values, is_driven
-from ...blender.animation import all_strips, remove_animation, user_fcurves
+from ...blender.animation import all_strips, drivers_of, remove_animation, user_fcurves
 from ...blender.modifiers import find_switched_modifiers
 from ...model.colliders import active_colliders, simulation_view_layer
 from ...model.groups import group_of
@@ -34,25 +34,47 @@ def _keyed_blocks(sources: list[bpy.types.Object]) -> Iterator[bpy.types.ID]:
         yield from (block for block in (source, keys) if block is not None and block.animation_data is not None)
 
 
-def _motion_curves(obj: bpy.types.Object) -> list[tuple[str, bpy.types.FCurve]] | None:
-    """Return the curves that move an object and its group, by the name of their object or bone.
+@dataclass(frozen=True)
+class _Driver:
+    """Driver of a property, whose values are read like those of a curve."""
+
+    block: bpy.types.ID
+    data_path: str
+    array_index: int
+
+    def evaluate(self, frame: int) -> float:
+        """Return the value at a frame; the same number at all frames if it is uncertain."""
+        values = animated_values(self.block, self.data_path, [frame], self.array_index)
+        return 0.0 if values is None else float(values[0])
+
+
+def _motion_curves(obj: bpy.types.Object) -> list[tuple[str, bpy.types.FCurve | _Driver]] | None:
+    """Return the curves that move an object and its group, by the name of their object or bone, and then the drivers.
 
     None if strips of the NLA take part, which play curves at other frames.
     """
-    found = []
+    found: list[tuple[str, bpy.types.FCurve | _Driver]] = []
+    drivers: list[tuple[str, bpy.types.FCurve | _Driver]] = []
     sources = [source for member in group_of(obj).members for source in motion_sources(member)]
     for block in _keyed_blocks(list(dict.fromkeys(sources))):
         curves = [one for one in user_fcurves(block) if not one.mute and not one.data_path.startswith("dampsim.")]
         if curves and all_strips(block.animation_data):
             return None
-        for curve in curves:
-            bone = _BONE.match(curve.data_path)
-            name = bpy.utils.unescape_identifier(bone[1]) if bone else str(block.name)
-            found.append((name, curve))
-    return found
+        found += [(_moved_name(block, curve.data_path), curve) for curve in curves]
+        for one in drivers_of(block):
+            if not one.mute and not one.data_path.startswith("dampsim."):
+                driver = _Driver(block, one.data_path, one.array_index)
+                drivers.append((_moved_name(block, one.data_path), driver))
+    return found + drivers
 
 
-def _repeats(curve: bpy.types.FCurve, first: int, end: int) -> bool:
+def _moved_name(block: bpy.types.ID, path: str) -> str:
+    """Return the name of the bone that a data path belongs to, or else of the datablock."""
+    bone = _BONE.match(path)
+    return bpy.utils.unescape_identifier(bone[1]) if bone else str(block.name)
+
+
+def _repeats(curve: bpy.types.FCurve | _Driver, first: int, end: int) -> bool:
     """Return whether a curve has the same value at two frames. Full turns count as the same angle."""
     before, after = curve.evaluate(first), curve.evaluate(end)
     tolerance = _TOLERANCE * max(1.0, abs(before))
@@ -75,8 +97,9 @@ def unrepeated_animation(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue
         return None
     names = list(dict.fromkeys(name for name, _ in differing[1]))
     which = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    noun = "drivers" if all(isinstance(one, _Driver) for _, one in differing[1]) else "keyframes"
     text = (
-        f"Loop needs the pose of frame {first} again at frame {last} or {last + 1}, but the keyframes of {which} do "
+        f"Loop needs the pose of frame {first} again at frame {last} or {last + 1}, but the {noun} of {which} do "
         "not return to it"
     )
     off = Issue("", "Turn Off Loop", _turn_off_loop, "Bake these objects without a loop")
@@ -94,9 +117,9 @@ def _turn_off_loop(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
         member.dampsim.loop = False
 
 
-def _find_cycle_end(curves: list[bpy.types.FCurve], first: int) -> int | None:
+def _find_cycle_end(curves: list[bpy.types.FCurve | _Driver], first: int) -> int | None:
     """Return the last frame of the keyframes at which all curves return to the first one; None without such a frame."""
-    last_key = max((int(curve.range()[1]) for curve in curves), default=first)
+    last_key = max((int(one.range()[1]) for one in curves if not isinstance(one, _Driver)), default=first)
     found = (end for end in range(last_key, first + 1, -1) if all(_repeats(curve, first, end) for curve in curves))
     return next(found, None)
 

@@ -12,7 +12,7 @@ from ....core.base.errors import FibreDirectionError, ResolutionError, WrongKind
 from ....core.bodies.cloth import OpenSheetError
 from ....core.geometry.mesh.seams import SeamError
 from ...blender.animated_values import first_disabled_frame, is_driven
-from ...blender.animation import VISIBILITY_PATH, remove_animation
+from ...blender.animation import VISIBILITY_PATH, animated_paths, remove_animation
 from ...blender.bone_bakes import record_mark, rig_of
 from ...blender.modifiers import simulated_topology_modifiers
 from ...blender.vertex_groups import edge_values
@@ -35,7 +35,7 @@ from ...targets.keys import has_shared_mesh
 from ...targets.pre_modifier_shapes import can_edit_before_modifiers
 from ...targets.shape_key_targets import AbsoluteKeys, CompressedKeys, FrameKeys
 from ...work.operators import call_operator
-from ..common.issue import Check, Issue, closest_fix, fix_button, set_options, set_values, target_issue
+from ..common.issue import Check, Fix, Issue, closest_fix, fix_button, set_options, set_values, target_issue
 from ..objects.group_operators import simulate_together
 
 
@@ -64,6 +64,8 @@ def _object_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
         )
     layer = simulation_view_layer(bpy.context.scene)
     if not obj.visible_get(view_layer=layer):
+        if VISIBILITY_PATH in animated_paths(obj):
+            return _animation_fix([obj], _show_without_animation)
         chain = _most_visible_chain(obj, layer)
         if any(_is_hidden(one) for one in chain):
             hiding = next(one for one in chain if _is_hidden(one))
@@ -237,13 +239,24 @@ def _visibility_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     scene = bpy.context.scene
     inputs = motion_inputs(obj, simulation_view_layer(scene))
     disabled = [one for one in inputs if first_disabled_frame(one, scene.frame_start, scene.frame_end) is not None]
-    if any(is_driven(one, VISIBILITY_PATH) for one in disabled):
-        tooltip = "Remove the animation of Disable in Viewports, and keep that of Disable in Renders"
-        return fix_button("Remove Driver", _keep_enabled, tooltip)
     if disabled:
-        tooltip = "Remove the keyframes of Disable in Viewports, and keep those of Disable in Renders"
-        return fix_button("Remove Keyframes", _keep_enabled, tooltip)
+        return _animation_fix(disabled, _keep_enabled)
     return fix_button("Show", _show_inputs, "Show the object, and the collections that hide it")
+
+
+def _animation_fix(disabled: list[bpy.types.Object], fix: Fix) -> Issue | None:
+    """Return the fix that removes the animation by which objects are disabled; None if a library holds it."""
+    if any(one.library is not None for one in disabled):
+        return None
+    has_driver = any(is_driven(one, VISIBILITY_PATH) for one in disabled)
+    label, noun = ("Remove Driver", "animation") if has_driver else ("Remove Keyframes", "keyframes")
+    tooltip = f"Remove the {noun} of Disable in Viewports, and keep that of Disable in Renders"
+    return fix_button(label, fix, tooltip if has_driver else tooltip.replace("that", "those"))
+
+
+def _show_without_animation(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    remove_animation(obj, VISIBILITY_PATH)
+    _show(obj, scene)
 
 
 def _show_inputs(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
