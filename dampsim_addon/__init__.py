@@ -18,7 +18,7 @@ from .model import (
 )
 from .scene_reader import isolation
 from .session import Dispatcher
-from .status import bake_changes, followed_names, model_errors, pieces
+from .status import bake_changes, followed_names, late_refusals, model_errors, pieces
 from .ui.common import manual
 from .ui.main import idle_resimulation
 from .ui.viewport import overlay
@@ -26,7 +26,7 @@ from .ui.viewport import overlay
 # In the order in which an event reaches them.
 SUBSCRIBERS = (
     registry, followed_names, geometry_nodes, object_index, save_handlers, isolation, cache_status, bake_changes,
-    pieces, model_errors, live, live_handlers, main_thread, idle_resimulation,
+    pieces, model_errors, late_refusals, live, live_handlers, main_thread, idle_resimulation,
 )  # fmt: skip
 DISPATCHER = Dispatcher(*(module.SUBSCRIBER for module in SUBSCRIBERS))
 MODULES = (

@@ -16,6 +16,7 @@ from ..model.cache_status import locked_cache
 from ..model.caches import ensure_own_cache
 from ..model.groups import Group, group_of, groups_of
 from ..scene_reader.isolation import isolated_sampler
+from ..status.late_refusals import remembered_refusals
 from ..work.steps import Step, map_steps
 from .plan import plan_bake
 from .prepare import prepare_shot
@@ -65,7 +66,10 @@ def bake_group(
     is_last: False if other groups follow, see isolated_sampler().
     """
     plan = plan_bake(scene, view_layer, group, restart, start, resume, frames)
-    with isolated_sampler(scene, view_layer, group.members, is_last) as sampler:
+    with (
+        remembered_refusals(group, scene),
+        isolated_sampler(scene, view_layer, group.members, is_last) as sampler,
+    ):
         simulation = yield from prepare_shot(sampler, plan)
         for done, total in ensure_own_cache(group):
             yield Step(done, total, "Copying")

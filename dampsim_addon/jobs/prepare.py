@@ -5,10 +5,11 @@ prepare_shot() prepares a bake; other jobs call its parts.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
-from ...core import Scene, Simulation
+from ...core import DampSimError, Scene, Simulation
 from ...core.scene.body import SampleStore
 from ...core.simulation.assembly import Assembly
 from ...core.simulation.start import check_cycle
@@ -18,6 +19,7 @@ from ..scene_reader.scene_builder import build_scene
 from ..status.measurements import store_measurements
 from ..status.overlaps import record_overlaps
 from ..targets import get_target
+from ..targets.target import UnplayableMotionError
 from ..work.steps import Step, counted_steps, map_steps, run_in_thread
 from .plan import BakePlan
 
@@ -58,12 +60,23 @@ def _check_motion(sampler: GroupSampler, plan: BakePlan, core_scene: Scene) -> G
     checks = [get_target(obj.dampsim.target).motion_check(sampler.member_for(obj)) for obj in plan.group.members]
     for done, number in enumerate(numbers, 1):
         core_scene.sample(float(number))
-        for check in checks:
-            check.visit(number)
+        with _unplayable_motion():
+            for check in checks:
+                check.visit(number)
         yield Step(done, len(numbers), "Preparing")
-    for check in checks:
-        yield from counted_steps(check.finish(numbers), len(numbers), "Preparing")
+    with _unplayable_motion():
+        for check in checks:
+            yield from counted_steps(check.finish(numbers), len(numbers), "Preparing")
     sampler.invalidate_frame()
+
+
+@contextmanager
+def _unplayable_motion() -> Iterator[None]:
+    """Raise errors of the checks of targets as UnplayableMotionError."""
+    try:
+        yield
+    except DampSimError as error:
+        raise UnplayableMotionError(str(error)) from error
 
 
 def prepare_scene(sampler: GroupSampler, last: int | None = None) -> Generator[Step, None, Scene]:

@@ -79,7 +79,7 @@ def input_digests(
 
     sources = motion_sources(obj)
     for source in sources:
-        _digest_motion(source, source == obj, add_digest, display_name, bone_names or {})
+        digest_motion(source, source == obj, add_digest, display_name, bone_names or {})
     digest_setup(obj, {source: display_name(source) for source in sources}, add_digest)
     felt = sampled_modifiers(obj)
     for modifier in obj.modifiers:
@@ -143,7 +143,7 @@ def _digest_muscles(
         if curve.data_path.startswith("dampsim.muscles"):
             add_digest("keyframes of the muscles", (curve.data_path, curve.mute, _keyframe_bytes(curve)))
     for target in sensor_targets(obj):
-        _digest_motion(target, False, add_digest, display_name)
+        digest_motion(target, False, add_digest, display_name)
 
 
 def _digest_collider(other: bpy.types.Object, add_digest: Any) -> None:
@@ -157,7 +157,7 @@ def _digest_collider(other: bpy.types.Object, add_digest: Any) -> None:
     for source in source_names:
         # Rigs and parents move the collider, so their digests are part of its own.
         bone_names = {name: str(place) for name, place in bone_places(source).items()}
-        _digest_motion(
+        digest_motion(
             source, False, lambda name, value: add_digest(motion_name, (name, value)), display_name, bone_names
         )
     setup_name = f"{COLLIDER_SETUP_PREFIX}{other.name_full}"
@@ -188,7 +188,7 @@ def motion_sources(obj: bpy.types.Object) -> list[bpy.types.Object]:
     return list(found)
 
 
-def _digest_motion(
+def digest_motion(
     source: bpy.types.Object,
     is_simulated_object: bool,
     add_digest: Any,

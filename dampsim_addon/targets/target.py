@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 
 import bpy
 
-from ...core import Array, Index
+from ...core import Array, Index, SceneError
 from ...core.frames.chain_fit import ChainChannels
 from ..blender.sampler import Sampler
 
@@ -118,6 +118,10 @@ def apply_settings(owner: Any, settings: Iterable[tuple[str, Any]]) -> None:
     for name, value in settings:
         if getattr(owner, name) != value:
             setattr(owner, name, value)
+
+
+class UnplayableMotionError(SceneError):
+    """Motion that the target cannot play, but a file can."""
 
 
 class MotionCheck:

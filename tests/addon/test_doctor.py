@@ -154,6 +154,14 @@ def _coarse(obj: bpy.types.Object) -> None:
     obj.dampsim.measured_fill = 0.2
 
 
+def _unreachable(obj: bpy.types.Object) -> None:
+    """Cast all vertices to a sphere, which only the bake finds."""
+    obj.modifiers.new("Cast", "CAST").factor = 1.0
+    obj.modifiers.move(1, 0)
+    with pytest.raises(RuntimeError, match="cannot produce the simulated shape"):
+        bpy.ops.dampsim.bake()
+
+
 def _too_thin(obj: bpy.types.Object) -> None:
     """Replace the mesh by a wire across a cube, which no lattice of the usual Resolution can follow."""
     mesh, along = bpy.data.meshes.new("Wire"), np.linspace(0.0, 0.5, 20)
@@ -447,6 +455,7 @@ CASES = {
     "pressure": ("mesh", _leaking, "The sheet is open, so that it holds no air", True),
     "seam": ("mesh", _seam_inside, "Vertex group 'Seam' is not on a border", True),
     "fibres": ("model", _ambiguous_fibres, "its longest axis is ambiguous", True),
+    "unreachable": ("refused", _unreachable, "The last bake stopped: at frame 1, its modifiers cannot produce", True),
     "not cyclic": ("cycle", _not_cyclic, "the keyframes of Wobbler do not return to it", True),
     "vanishing": ("vanishing", _vanishing, "Handle is scaled to zero at frame 6", False),
     "driven": ("vanishing", _driven_to_zero, "Handle is scaled to zero at frame 6, where no motion", False),

@@ -36,7 +36,7 @@ from ..contact import checks as contact_checks
 from ..fibres import panel as fibre_panel
 from ..pins import checks as pin_checks
 from . import modifier_checks, motion_checks, rig_checks
-from .refusal_checks import REFUSAL_CHECKS, unbuildable_model
+from .refusal_checks import REFUSAL_CHECKS, refused_bake, unbuildable_model
 
 # Sizes (m) outside this range are rarely intended: under gravity, the object looks far too stiff or too soft.
 _MIN_SIZE, _MAX_SIZE = 0.01, 50.0
@@ -297,6 +297,7 @@ def _orphaned_bones(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | No
 CHECKS: dict[str, Check] = {
     **REFUSAL_CHECKS,
     "model": unbuildable_model,
+    "refused": refused_bake,
     "cycle": motion_checks.unrepeated_animation,
     "vanishing": motion_checks.vanishing_scale,
     "switched": motion_checks.switched_modifiers,
@@ -335,6 +336,8 @@ CHECKS: dict[str, Check] = {
     "pieces": pin_checks.unpinned_pieces,
     "boneless": pin_checks.vertices_without_bone_weights,
 }
+# Checks that foresee refusals, so that the one of the last bake adds nothing.
+_FORESEEING = {*REFUSAL_CHECKS, "model", "cycle", "vanishing", "switched", "separate", "sheared"}
 
 
 def find_issues(
@@ -344,5 +347,7 @@ def find_issues(
     if obj.library is not None and "object" in checks:
         # A linked object cannot be baked, and fixes of other problems cannot change it.
         checks = {name: check for name, check in checks.items() if name == "object"}
-    found = {name: check(obj, scene) for name, check in checks.items()}
-    return {name: finding for name, finding in found.items() if finding is not None}
+    found = {name: issue for name, check in checks.items() if (issue := check(obj, scene)) is not None}
+    if _FORESEEING & found.keys():
+        found.pop("refused", None)
+    return found

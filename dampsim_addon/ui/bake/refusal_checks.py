@@ -23,6 +23,7 @@ from ...scene_reader.contributors import is_in_viewports
 from ...scene_reader.muscles import damper_attribute, damper_attributes
 from ...scene_reader.parts import find_wrong_part, remove_part
 from ...scene_reader.scene_builder import has_animated_pressure, missing_groups, seam_groups, used_groups
+from ...status.late_refusals import forget_refusal, remembered_refusal
 from ...status.model_errors import known_model_error
 from ...status.pieces import known_refusal
 from ...targets import PointCache
@@ -34,6 +35,7 @@ from ...targets.influence import is_blended
 from ...targets.keys import has_shared_mesh
 from ...targets.pre_modifier_shapes import can_edit_before_modifiers
 from ...targets.shape_key_targets import AbsoluteKeys, CompressedKeys, FrameKeys
+from ...targets.target import UnplayableMotionError
 from ...work.operators import call_operator
 from ..common.issue import Check, Fix, Issue, closest_fix, fix_button, set_options, set_values, target_issue
 from ..objects.group_operators import simulate_together
@@ -363,6 +365,27 @@ def refused_target(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | Non
     if not obj.dampsim.bakes_to_file and simulated_topology_modifiers(obj):
         return None
     return _refusal_check("target", REFUSALS["target"])(obj, scene)
+
+
+def refused_bake(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report the error that only the last bake of the object found."""
+    error = remembered_refusal(obj, scene)
+    if error is None:
+        return None
+    text = f"The last bake stopped: {str(error).removeprefix(f'{obj.name}: ').rstrip('.')}"
+    if isinstance(error, UnplayableMotionError):
+        return target_issue(PointCache, text)
+    named = [one for one in motion_inputs(obj, simulation_view_layer(scene)) if str(error).startswith(f"{one.name}: ")]
+    disabled = [one for one in named if "Disable in Viewports" in str(error) and VISIBILITY_PATH in animated_paths(one)]
+    fix = _animation_fix(disabled, lambda o, s: _enable(o, disabled)) if disabled else None
+    return Issue(text) if fix is None else replace(fix, text=text)
+
+
+def _enable(obj: bpy.types.Object, disabled: list[bpy.types.Object]) -> None:
+    for one in disabled:
+        remove_animation(one, VISIBILITY_PATH)
+        one.hide_viewport = False
+    forget_refusal(obj)
 
 
 unbuildable_model = _refusal_check("model", _known_model_error)
