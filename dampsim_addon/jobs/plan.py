@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import bpy
@@ -47,6 +48,10 @@ class BakePlan:
     def begins_with_first_frame(self) -> bool:
         """Return whether the first frame is simulated, as far as this is known before the cached frames are checked."""
         return self.part is None and (self.restart or not self.cached_numbers())
+
+    def simulates(self, numbers: Sequence[int]) -> bool:
+        """Return whether some of these frames are simulated, as far as this is known before the frames are checked."""
+        return self.part is not None or self.restart or not set(numbers) <= set(self.cached_numbers())
 
     def cached_numbers(self) -> list[int]:
         """Return the numbers of the cached frames."""

@@ -22,6 +22,7 @@ from ..targets import get_target
 from ..targets.target import UnplayableMotionError
 from ..work.steps import Step, counted_steps, map_steps, run_in_thread
 from .plan import BakePlan
+from .refusals import can_switch_between_frames, motion_inputs
 
 # Parts into which the progress of a stage is divided.
 _PARTS = 100
@@ -42,6 +43,7 @@ def prepare_shot(sampler: GroupSampler, plan: BakePlan) -> Generator[Step, None,
     record_overlaps(core_scene, plan.group.members)
     update_followers(sampler)
     simulation = yield from prepare_simulation(core_scene, finds_start=plan.begins_with_first_frame)
+    yield from _check_between_frames(sampler, plan, simulation)
     for obj in plan.group.members:
         store_measurements(obj, sampler.scene, simulation)
     return simulation
@@ -51,11 +53,11 @@ def _check_motion(sampler: GroupSampler, plan: BakePlan, core_scene: Scene) -> G
     """Raise DampSimError if the animation at a frame would make the simulation, or the bake after it, fail.
 
     Reading each frame once finds errors that no check above the button can foresee: of Python in drivers, transform
-    variables, constraints and meta strips. Errors between whole frames are found during the simulation only.
+    variables, constraints and meta strips.
     Without frames to simulate, the bake itself fails at once.
     """
     numbers = core_scene.frame_numbers
-    if plan.part is None and not plan.restart and set(numbers) <= set(plan.cached_numbers()):
+    if not plan.simulates(numbers):
         return
     checks = [get_target(obj.dampsim.target).motion_check(sampler.member_for(obj)) for obj in plan.group.members]
     for done, number in enumerate(numbers, 1):
@@ -67,6 +69,21 @@ def _check_motion(sampler: GroupSampler, plan: BakePlan, core_scene: Scene) -> G
     with _unplayable_motion():
         for check in checks:
             yield from counted_steps(check.finish(numbers), len(numbers), "Preparing")
+    sampler.invalidate_frame()
+
+
+def _check_between_frames(sampler: GroupSampler, plan: BakePlan, simulation: Simulation) -> Generator[Step]:
+    """Raise DampSimError if animation disables or flattens an object between two frames, before one is simulated.
+
+    Reading the substeps takes several times as long as the frames, and few scenes have such animation.
+    """
+    numbers, count = simulation.scene.frame_numbers, 1
+    inputs = {one for obj in plan.group.members for one in motion_inputs(obj, sampler.view_layer)}
+    if not plan.simulates(numbers) or not any(map(can_switch_between_frames, inputs)):
+        return
+    for done, number in enumerate(numbers, 1):
+        count = simulation.sample_frame(number, count).substep_count
+        yield Step(done, len(numbers), "Preparing")
     sampler.invalidate_frame()
 
 

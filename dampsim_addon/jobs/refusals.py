@@ -16,9 +16,10 @@ from ...core.scene.muscles import check_controller
 from ...core.simulation.assembly import check_body_collisions
 from ...core.simulation.method_selection import check_same_method
 from ..blender.animated_values import first_disabled_frame, is_driven
-from ..blender.animation import VISIBILITY_PATH
+from ..blender.animation import VISIBILITY_PATH, drivers_of, user_fcurves
 from ..blender.dampsim_names import is_output_modifier
 from ..blender.modifiers import (
+    can_change_topology,
     modifier_bound_to_generated,
     simulated_topology_modifiers,
     weight_removing_modifiers,
@@ -123,6 +124,19 @@ def motion_inputs(obj: bpy.types.Object, layer: bpy.types.ViewLayer) -> list[bpy
     """Return the objects that a bake of an object reads at each frame: itself, colliders, ends of links and targets."""
     links = [link.other for link in obj.dampsim.links if link.other is not None]
     return list(dict.fromkeys([obj, *active_colliders(obj, layer), *links, *sensor_targets(obj)]))
+
+
+def can_switch_between_frames(obj: bpy.types.Object) -> bool:
+    """Return whether animation may disable an object, scale it to zero or change its vertices between two frames.
+
+    Keyframes at whole frames do so at these frames, which a bake reads before it simulates.
+    """
+    changing = [f"{m.path_from_id()}." for m in obj.modifiers if can_change_topology(m)]
+    paths = (VISIBILITY_PATH, "scale", "delta_scale", *changing)
+    drivers = any(curve.data_path.startswith(paths) for curve in drivers_of(obj))
+    curves = [curve for curve in user_fcurves(obj) if curve.data_path.startswith(paths)]
+    has_fraction = any(not key.co.x.is_integer() for curve in curves for key in curve.keyframe_points)
+    return drivers or has_fraction or (obj.parent is not None and can_switch_between_frames(obj.parent))
 
 
 def check_visibility(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:

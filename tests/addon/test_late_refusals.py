@@ -416,6 +416,69 @@ def test_refused_before_simulation(
     assert not list(tmp_path.rglob("*.npz"))
 
 
+def disabled_between_frames(cache: Path) -> bpy.types.Object:
+    obj = wobbler(cache)
+    obj.driver_add("hide_viewport").driver.expression = "2.2 < frame < 2.8"
+    return obj
+
+
+def flattened_between_frames(cache: Path) -> bpy.types.Object:
+    """Return an object beside a collider whose scale keyframes at fractional frames set to zero."""
+    obj = wobbler(cache)
+    bpy.ops.mesh.primitive_cube_add(location=(5.0, 0.0, 0.0))
+    other = bpy.context.object
+    other.name, other.dampsim_collider.is_collider = "Stop", True
+    other.parent = guide_of(obj)
+    for frame, scale in ((2.0, 1.0), (2.2, 0.0), (2.9, 1.0)):
+        other.parent.scale.z = scale
+        other.parent.keyframe_insert("scale", frame=frame)
+    for bag in other.parent.animation_data.action.layers[0].strips[0].channelbags:
+        for key in (key for curve in bag.fcurves for key in curve.keyframe_points):
+            key.interpolation = "CONSTANT"
+    return obj
+
+
+def rebuilt_between_frames(cache: Path) -> bpy.types.Object:
+    obj = switched_by_python(cache)
+    obj.animation_data.drivers[0].driver.expression = "2 + (2.2 < frame < 2.8)"
+    return obj
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (disabled_between_frames, "Wobbler: it is disabled in viewports at frame 2"),
+        (flattened_between_frames, "Stop: its scale is zero along an axis at frame 2."),
+        (rebuilt_between_frames, "modifier Array gives 2766 vertices at frame 2."),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_refused_before_first_frame(
+    load: Load, tmp_path: Path, build: Callable[[Path], bpy.types.Object], words: str
+) -> None:
+    """Substeps are read, too, where animation may disable or flatten an object between two frames."""
+    new_scene(4)
+    obj = build(tmp_path)
+    bpy.context.scene.frame_set(1)
+    steps = load("dampsim_addon.jobs.bake").bake_object(bpy.context.scene, bpy.context.view_layer, obj, True)
+    stages = set()
+    with pytest.raises(load("core").DampSimError, match=words):
+        stages.update(step.text for step in steps)
+    assert "Simulating" not in stages
+    assert not list(tmp_path.rglob("*.npz"))
+
+
+@pytest.mark.parametrize(("frames", "expected"), [((1, 4), False), ((1, 3.5), True)])
+def test_whole_keyframes_need_no_substeps(
+    load: Load, tmp_path: Path, frames: tuple[float, float], expected: bool
+) -> None:
+    obj, can_switch = wobbler(tmp_path), load("dampsim_addon.jobs.refusals").can_switch_between_frames
+    assert not can_switch(obj)
+    for frame in frames:
+        obj.keyframe_insert("scale", frame=frame)
+    assert can_switch(obj) == expected
+
+
 def shaken_by_noise(cache: Path) -> bpy.types.Object:
     """Return an object whose vertices nodes move by a noise, which rounds more than other modifiers do."""
     obj = put_at_point(cache)
