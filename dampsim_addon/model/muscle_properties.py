@@ -16,6 +16,7 @@ from bpy.types import Object, PropertyGroup
 
 from ...core import MuscleOverride, SensorType
 from ..blender.sampler import frame_rate
+from .parameter_properties import make_overridable
 
 
 def _on_delay_changed(muscle: PropertyGroup, context: bpy.types.Context) -> None:
@@ -153,5 +154,6 @@ class MuscleProperties:
 
 
 CLASSES = (DAMPSIM_PG_weight, DAMPSIM_PG_muscle, DAMPSIM_PG_sensor, DAMPSIM_PG_walk)
+make_overridable(*CLASSES)
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -34,6 +34,15 @@ def check_editable(obj: bpy.types.Object) -> None:
         )
 
 
+def remove_item(obj: bpy.types.Object, items: bpy.types.bpy_prop_collection[Any], index: int) -> None:
+    """Remove an item of a list of an object. Raises SceneError if the library of a library override has it."""
+    try:
+        items.remove(index)
+    except TypeError:
+        message = f"{obj.name}: this entry comes from its library; remove it there, or make the object local."
+        raise SceneError(message) from None
+
+
 def filter_simulated(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
     """Return those of some objects that DampSim simulates."""
     return [obj for obj in objects if is_simulated(obj)]

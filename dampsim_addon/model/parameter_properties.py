@@ -6,7 +6,15 @@ from collections.abc import Iterable
 from typing import Any, get_type_hints
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, PointerProperty, StringProperty
+from bpy.props import (
+    BoolProperty,
+    CollectionProperty,
+    EnumProperty,
+    FloatProperty,
+    IntProperty,
+    PointerProperty,
+    StringProperty,
+)
 from bpy.types import Object, PropertyGroup
 
 from ...core import COLLIDER_PARAMETERS, PARAMETERS, Parameter
@@ -73,10 +81,17 @@ class DAMPSIM_PG_collider(PropertyGroup):
 for _name, _parameter in COLLIDER_PARAMETERS.items():
     DAMPSIM_PG_collider.__annotations__[_name] = blender_property(_parameter)
 
-# Without this, values set on a library override are lost when the file is opened again.
-for _name, _deferred in get_type_hints(DAMPSIM_PG_collider).items():
-    _deferred.keywords["override"] = {"LIBRARY_OVERRIDABLE"}
-    DAMPSIM_PG_collider.__annotations__[_name] = _deferred
+
+def make_overridable(*classes: type[PropertyGroup]) -> None:
+    """Let library overrides keep the values and list items of properties. The classes must not be registered yet.
+
+    Without this, they are lost when the file is opened again, or items cannot be added.
+    """
+    for cls in classes:
+        for name, deferred in get_type_hints(cls).items():
+            insertion = {"USE_INSERTION"} if deferred.function is CollectionProperty else set()
+            deferred.keywords["override"] = {"LIBRARY_OVERRIDABLE"} | insertion
+            cls.__annotations__[name] = deferred
 
 
 def tag_for_update(group: PropertyGroup, context: object) -> None:
@@ -107,6 +122,7 @@ for _name in KEYABLE_PART_DIALS:
 
 
 CLASSES = (DAMPSIM_PG_collider, DAMPSIM_PG_part)
+make_overridable(*CLASSES)
 
 
 def register() -> None:

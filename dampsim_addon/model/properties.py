@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, get_type_hints
+from typing import Any
 
 import bpy
 import numpy as np
@@ -29,7 +29,7 @@ from .cache_status import refresh_status
 from .links import anchor_matrix, has_bone
 from .muscle_properties import MuscleProperties
 from .objects import filter_simulated
-from .parameter_properties import DAMPSIM_PG_part, blender_property, enum_items, tag_for_update
+from .parameter_properties import DAMPSIM_PG_part, blender_property, enum_items, make_overridable, tag_for_update
 from .registry import mark_enabled
 
 # Vertex groups of a simulated object, by the names of their properties: tooltips.
@@ -148,7 +148,7 @@ def _on_kind_changed(group: PropertyGroup, context: bpy.types.Context) -> None:
 _SHARED_PROPERTIES = (
     "kind", "live", "draft", "draft_part", "target", "bound_by", "bound_percent", "bound_length", "max_keys",
     "range_blend", "max_bones", "bone_bound_percent", "bone_influences", "keeps_rig_posable", "chain_channels",
-    "unpinned_pieces",
+    "unpinned_pieces", "influence", "swing",
     "sew_loose_edges", "collider_collection", "field_collection",
 )  # fmt: skip
 
@@ -438,12 +438,10 @@ def read_settings(obj: Object) -> Settings:
 for _name in VARIANT_DIALS:
     DAMPSIM_PG_variant.__annotations__[_name] = blender_property(PARAMETERS[_name], can_animate=False)
 
-# Without this, values set on a library override are lost when the file is opened again.
-for _name, _deferred in get_type_hints(DAMPSIM_PG_object).items():
-    _deferred.keywords["override"] = {"LIBRARY_OVERRIDABLE"}
-    if _name in PARAMETERS or _name in _SHARED_PROPERTIES:
-        _deferred.keywords["update"] = _shared_update(_name, _deferred.keywords.get("update"))
-    DAMPSIM_PG_object.__annotations__[_name] = _deferred
+make_overridable(DAMPSIM_PG_variant, DAMPSIM_PG_point, DAMPSIM_PG_link, DAMPSIM_PG_object)
+for _name in (*PARAMETERS, *_SHARED_PROPERTIES):
+    _keywords = DAMPSIM_PG_object.__annotations__[_name].keywords
+    _keywords["update"] = _shared_update(_name, _keywords.get("update"))
 
 
 def declare_overlays(overlays: Iterable[Any]) -> None:

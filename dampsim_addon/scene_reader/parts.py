@@ -14,6 +14,7 @@ from ...core.base.wording import closest_name
 from ...core.scene.part import KEYABLE_PART_DIALS, Part
 from ..blender.animation import animated_paths, channelbags, drivers_of
 from ..blender.vertex_groups import read_weights
+from ..model.objects import remove_item
 from .bone_chains import bone_influences, selected_influences
 
 # Largest difference of equal weights. Written weights are rounded to 1/256.
@@ -68,15 +69,18 @@ def part_dial_values(obj: bpy.types.Object) -> list[tuple[float | None, ...]]:
 
 
 def remove_part(obj: bpy.types.Object, index: int) -> None:
-    """Remove a part with its keyframes and drivers. Those of the parts behind it follow their parts."""
+    """Remove a part with its keyframes and drivers. Those of the parts behind it follow their parts.
+
+    Raises SceneError if the library of a library override has the part.
+    """
     name, parts = bpy.utils.escape_identifier(obj.dampsim.parts[index].name), obj.dampsim.parts
+    remove_item(obj, parts, index)
     for curves, curve in _part_curves(obj):
         found = _PART_PATH.fullmatch(curve.data_path)
         if found is not None and (found["number"] == str(index) or found["name"] == name):
             curves.remove(curve)
         elif found is not None and found["number"] and int(found["number"]) > index:
             curve.data_path = f"dampsim.parts[{int(found['number']) - 1}].{found['dial']}"
-    parts.remove(index)
     obj.dampsim.active_part = max(min(obj.dampsim.active_part, len(parts) - 1), 0)
     obj.update_tag()
 

@@ -13,7 +13,7 @@ from mathutils import Vector
 from mathutils.bvhtree import BVHTree
 from mathutils.interpolate import poly_3d_calc
 
-from ...core import PARAMETERS, Array, ParameterError
+from ...core import PARAMETERS, Array, ParameterError, SceneError
 from ...core.base.errors import is_printable, printable_text, shown_text
 from ...core.base.untrusted_files import parse_json
 from ...core.base.wording import closest_name, format_number
@@ -85,8 +85,16 @@ def apply_setup(obj: bpy.types.Object, setup: Setup, source: bpy.types.Object | 
 
     source: mesh object from whose surface the weights of missing vertex groups are copied. Pins of an object stay as
     they are where the setup has none.
+
+    Raises SceneError if the mesh is in Edit Mode or empty.
     """
     group, notes = obj.dampsim, []
+    for one in (obj, source):
+        if one is not None and one.type == "MESH" and one.mode == "EDIT":
+            # Neither can weights be read nor written there.
+            raise SceneError(f"{one.name}: leave Edit Mode before a setup is copied.")
+    if obj.type == "MESH" and not obj.data.vertices:
+        raise SceneError(f"{obj.name}: its mesh has no vertices.")
     for name, value in setup.values.items():
         setattr(group, name, value)
     for role in VERTEX_GROUP_ROLES:
@@ -100,11 +108,13 @@ def apply_setup(obj: bpy.types.Object, setup: Setup, source: bpy.types.Object | 
             continue
         setattr(group, role, name)
     group.parts.clear()
+    kept = {str(part.name): index for index, part in enumerate(group.parts)}
     for values in setup.parts:
         problem = _provide_group(obj, str(values["vertex_group"]), source)
         if problem is not None:
             notes.append(f"vertex group '{values['vertex_group']}' of part '{values['name']}' is missing{problem}")
-        part = group.parts.add()
+        # A library override keeps the parts of its library.
+        part = group.parts[kept[str(values["name"])]] if values["name"] in kept else group.parts.add()
         for name, value in values.items():
             setattr(part, name, value)
     for name in _COLLECTIONS:

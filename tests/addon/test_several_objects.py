@@ -181,6 +181,8 @@ def test_dials_change_all_selected_on_request(load: Load, tmp_path: Path) -> Non
     assert chosen[1].dampsim.settle == 8.0
     bpy.context.window_manager.dampsim_all_selected = True
     chosen[0].dampsim.settle, chosen[0].dampsim.target, chosen[0].dampsim.draft = 31.0, "POINT_CACHE", True
+    chosen[0].dampsim.influence, chosen[0].dampsim.swing = 0.5, 20.0
+    assert (chosen[1].dampsim.influence, chosen[1].dampsim.swing) == (0.5, 20.0)
     assert chosen[1].dampsim.settle == 31.0
     assert chosen[1].dampsim.target == "POINT_CACHE"
     assert chosen[1].dampsim.draft
@@ -312,3 +314,149 @@ def test_appended_asset_carries_setup(load: Load, tmp_path: Path) -> None:
     assert mesh.dampsim.enabled
     assert (mesh.dampsim.settle, mesh.dampsim.target, mesh.dampsim.pin_group) == (31.0, "POINT_CACHE", "Pin")
     assert not carrier.dampsim.enabled
+
+
+def test_partly_selected_objects_count_too(load: Load, tmp_path: Path) -> None:
+    """The active object is one of those that buttons apply to, selected or not."""
+    bpy.context.scene.frame_end = 3
+    objects = pillows(tmp_path, 3)
+    bpy.context.scene.frame_end = 3
+    select(objects[1])
+    bpy.context.view_layer.objects.active = objects[0]
+    assert "Bake (2 objects)" in drawn(load, "DAMPSIM_PT_bake")
+    assert bpy.ops.dampsim.bake(which="SELECTED") == {"FINISHED"}
+    assert [bool(obj.dampsim.baked) for obj in objects] == [True, True, False]
+    assert bpy.ops.dampsim.key_influence() == {"FINISHED"}
+    influence = load("dampsim_addon.targets.influence")
+    assert [influence.has_influence(obj) for obj in objects] == [True, True, False]
+    export = load("dampsim_addon.ui.export.operators").DAMPSIM_OT_export
+    assert export._baked_objects(None, bpy.context) == objects[:2]
+
+
+def test_failing_object_does_not_stop_jobs(load: Load, tmp_path: Path) -> None:
+    """Calibrate and Rest by Frame name it, and go on with the others."""
+    scene = new_scene()
+    objects = pillows(tmp_path, 2)
+    scene = bpy.context.scene
+    scene.frame_end = 12
+    for frame, place in ((1, 3.0), (4, 3.5)):
+        objects[1].location.x = place
+        objects[1].keyframe_insert("location", frame=frame)
+    assert bpy.ops.dampsim.bake(which="SELECTED") == {"FINISHED"}
+    objects[0].dampsim.settle = 9.0
+    objects[0].keyframe_insert("dampsim.settle", frame=1)
+    assert bpy.ops.dampsim.rest_by_frame(frame=10) == {"FINISHED"}
+    assert objects[1].dampsim.settle != 8.0
+    objects[0].scale.x = 0.0
+    bpy.context.view_layer.update()
+    objects[1].dampsim.calibration = before = 0.5
+    assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
+    assert objects[1].dampsim.calibration != before
+    objects[1].scale.x = 0.0
+    bpy.context.view_layer.update()
+    with pytest.raises(RuntimeError, match=r"Pillow 1: its scale is zero.*Pillow 2: its scale is zero"):
+        bpy.ops.dampsim.calibrate()
+
+
+# Operators that do not apply to the active and all other selected simulated objects, and the reason.
+OTHER_OPERATORS = {
+    **dict.fromkeys(("add", "convert_add", "local_add", "curve_rope", "hair", "weave"), "they add objects"),
+    **dict.fromkeys(("open_sample", "help", "go_on", "use_preview_range"), "they concern the file"),
+    **dict.fromkeys(("together", "select_group", "link", "weld"), "they concern the selection as a whole"),
+    **dict.fromkeys(("collider", "no_collider", "floor"), "they concern objects that are not simulated"),
+    **dict.fromkeys(("unlink", "part_add", "part_add_bones", "part_remove"), "they edit a list of the active object"),
+    **dict.fromkeys(("muscle_add", "muscle_remove", "muscle_assign", "muscle_key"), "they edit a list of it"),
+    **dict.fromkeys(("ghost_add", "ghost_remove", "ghost_pick", "compare"), "they edit a list of it"),
+    **dict.fromkeys(("find_walk", "use_walk", "show_walks", "hide_walks"), "a walk belongs to one object"),
+    **dict.fromkeys(("select_woven", "drop_yarns", "select_vertices"), "they prepare its Edit Mode"),
+    **dict.fromkeys(("setup_save", "use_selected_bones"), "a file or chain has one object"),
+    **dict.fromkeys(("bake", "rebake_range", "export", "calibrate"), "a test above shows that they do"),
+    **dict.fromkeys(("blend", "remove_blends", "rest_by_frame"), "a test above and test_influence show that they do"),
+    **dict.fromkeys(("preset", "preset_add"), "Blender's menus of presets; a test above shows the first one"),
+}
+
+
+def test_operators_follow_one_rule(load: Load) -> None:
+    rule = load("dampsim_addon.ui.common.operators").ChosenObjectsOperator
+    classes = {cls.__name__.removeprefix("DAMPSIM_OT_"): cls for cls in bpy.types.Operator.__subclasses__()}
+    ours = {name: cls for name, cls in classes.items() if cls.__module__.startswith(load("dampsim_addon").__name__)}
+    assert len(ours) > 50
+    assert {name for name, cls in ours.items() if not issubclass(cls, rule)} == set(OTHER_OPERATORS)
+
+
+# Properties in panels that Change All Selected leaves alone.
+OWN_PROPERTIES = {
+    *("damper_attribute", "cache_folder", "chain_collection", "links", "parts", "walks"),
+    *("active_link", "active_part", "active_walk", "walk_seconds", "walk_seed"),
+}
+
+
+def test_drawn_dials_change_all(load: Load) -> None:
+    """Dials that a panel draws change all selected objects on request, but for names and lists of one object."""
+    properties = load("dampsim_addon.model.properties")
+    source = "\n".join(
+        path.read_text(encoding="utf-8") for path in sorted((Path(properties.__file__).parents[1] / "ui").rglob("*.py"))
+    )
+    stored = [one.identifier for one in properties.DAMPSIM_PG_object.bl_rna.properties]
+    shared = {*load("core").PARAMETERS, *properties._SHARED_PROPERTIES}
+    drawn_here = {name for name in stored if f'group, "{name}"' in source or f'.dampsim, "{name}"' in source}
+    # Vertex groups have names of their own in each mesh.
+    assert drawn_here - shared - set(properties.VERTEX_GROUP_ROLES) == OWN_PROPERTIES
+
+
+def test_setup_skips_unsuitable_meshes(tmp_path: Path) -> None:
+    """They are named, get no half of a setup, and do not stop the others."""
+    source, other, edited = pillows(tmp_path, 3)
+    source.dampsim.settle = 31.0
+    empty = bpy.data.objects.new("Empty", bpy.data.meshes.new("Empty"))
+    bpy.context.scene.collection.objects.link(empty)
+    select(edited)
+    bpy.ops.object.mode_set(mode="EDIT")
+    for obj in (source, other, empty):
+        obj.select_set(True)
+    bpy.context.view_layer.objects.active = source
+    assert bpy.ops.dampsim.setup_copy() == {"FINISHED"}
+    assert (other.dampsim.settle, edited.dampsim.settle) == (31.0, 8.0)
+    assert not empty.dampsim.enabled
+    bpy.context.view_layer.objects.active = edited
+    with pytest.raises(RuntimeError, match="Pillow 3: leave Edit Mode before a setup is copied"):
+        bpy.ops.dampsim.setup_copy()
+    bpy.ops.object.mode_set(mode="OBJECT")
+
+
+def test_override_has_own_parts(load: Load, tmp_path: Path) -> None:
+    """Parts of a library override are added, changed, copied and kept in its file; those of the library stay."""
+    (obj,) = pillows(tmp_path, 1)
+    ear = obj.dampsim.parts.add()
+    ear.name, ear.vertex_group, ear.settle = "Ear", "Pin", 55.0
+    library, path = tmp_path / "library.blend", tmp_path / "scene.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(library))
+    (source,) = pillows(tmp_path, 1)
+    for name, settle in (("Ear", 33.0), ("Tail", 44.0)):
+        part = source.dampsim.parts.add()
+        part.name, part.vertex_group, part.settle = name, "Pin", settle
+    with bpy.data.libraries.load(str(library), link=True) as (_, target):
+        target.objects = ["Pillow 1"]
+    linked = target.objects[0]
+    bpy.context.scene.collection.objects.link(linked)
+    override = linked.override_create(remap_local_usages=True)
+    select(source, override)
+    assert bpy.ops.dampsim.setup_copy() == {"FINISHED"}
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    bpy.ops.wm.open_mainfile(filepath=str(path))
+    override = next(one for one in bpy.data.objects if one.override_library is not None)
+    assert [(one.name, one.settle) for one in override.dampsim.parts] == [("Ear", 33.0), ("Tail", 44.0)]
+    select(override)
+    override.dampsim.active_part = 1
+    assert bpy.ops.dampsim.part_remove() == {"FINISHED"}
+    with pytest.raises(RuntimeError, match="this entry comes from its library; remove it there"):
+        bpy.ops.dampsim.part_remove()
+    assert [one.name for one in override.dampsim.parts] == ["Ear"]
+
+
+def test_setup_file_keeps_dots(tmp_path: Path) -> None:
+    """The ending of a name that contains another dot is no ending of a file."""
+    pillows(tmp_path, 1)
+    for name in ("pillow.v2", "pillow.v2.json", "pillow"):
+        assert bpy.ops.dampsim.setup_save(filepath=str(tmp_path / name)) == {"FINISHED"}
+    assert sorted(one.name for one in tmp_path.glob("pillow*")) == ["pillow.json", "pillow.v2.json"]

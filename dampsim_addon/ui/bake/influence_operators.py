@@ -15,14 +15,14 @@ from ...jobs import bake as job
 from ...jobs.blends import blend_bakes, remove_baked_blends
 from ...jobs.landing import kept_seconds_scale, retime_bake, set_rest_frame
 from ...model.groups import format_names, groups_of
-from ...model.objects import active_simulated, can_start_job, chosen_simulated, selected_simulated
+from ...model.objects import active_simulated, can_start_job, chosen_simulated
 from ...targets.influence import has_influence, key_influence
 from ...targets.landing import DEFAULT_LENGTH, MIN_LENGTH, Blend, check_blend, stored_weights
 from ...targets.retiming import MAX_SCALE, MIN_SCALE, is_time_scale, time_scale
 from ...translations import report, translate
 from ...work.operators import ModalJob
 from ...work.steps import Step
-from ..common.operators import ChosenObjectsOperator, EditOperator, NamedOperator, is_met
+from ..common.operators import ChosenObjectsOperator, NamedOperator, is_met, report_problems
 from .operators import report_failures
 
 _BLEND_ITEMS = [
@@ -37,19 +37,20 @@ def _baked_objects(context: Context) -> list[bpy.types.Object]:
     return [obj for obj in chosen_simulated(context) if obj.dampsim.baked]
 
 
-class DAMPSIM_OT_key_influence(EditOperator, Operator):
+class DAMPSIM_OT_key_influence(ChosenObjectsOperator, Operator):
     """Insert a keyframe of Influence at the current frame, for all selected bakes"""
 
     bl_label = "Key Influence"
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return can_start_job(cls, context) and any(has_influence(obj) for obj in selected_simulated(context))
+        return super().poll(context) and any(map(has_influence, chosen_simulated(context)))
 
-    def edit(self, context: Context) -> None:
-        frame = float(context.scene.frame_current)
-        for obj in selected_simulated(context):
-            key_influence(obj, [(frame, obj.dampsim.influence)])
+    def objects(self, context: Context) -> list[bpy.types.Object]:
+        return [obj for obj in chosen_simulated(context) if has_influence(obj)]
+
+    def apply(self, context: Context, obj: bpy.types.Object) -> None:
+        key_influence(obj, [(float(context.scene.frame_current), obj.dampsim.influence)])
 
 
 class _BakedObjectsOperator(NamedOperator):
@@ -158,10 +159,16 @@ class DAMPSIM_OT_rest_by_frame(_BakedObjectsOperator, ModalJob, Operator):
 
     def work(self, context: Context) -> Generator[Step]:
         objects = _baked_objects(context)
+        changed, problems = [], []
         for obj in objects:
-            set_rest_frame(context.scene, obj, self.frame)
-        results = yield from job.bake_all(context.scene, context.view_layer, objects, False)
-        self.finished_names = report_failures(self, groups_of(objects), results)
+            try:
+                set_rest_frame(context.scene, obj, self.frame)
+                changed.append(obj)
+            except DampSimError as error:
+                problems.append(str(error))
+        report_problems(self, problems, len(objects))
+        results = yield from job.bake_all(context.scene, context.view_layer, changed, False)
+        self.finished_names = report_failures(self, groups_of(changed), results)
 
     def completion_messages(self, context: Context) -> tuple[str, str]:
         return f"at rest by frame {self.frame}", "bake stopped. Resume continues after the last finished frame"

@@ -24,7 +24,6 @@ from ...model.objects import (
     can_start_job,
     chosen_simulated,
     filter_simulated,
-    selected_simulated,
     simulated_in_scene,
 )
 from ...model.registry import reuse_last_scan
@@ -73,7 +72,7 @@ class DAMPSIM_OT_bake(NamedOperator, ModalJob, Operator):
         name="Objects",
         items=[
             ("ACTIVE", "Active", "Bake the active object"),
-            ("SELECTED", "Selected", "Bake all selected simulated objects"),
+            ("SELECTED", "Selected", "Bake the active and all other selected simulated objects"),
             ("ALL", "All", "Bake all simulated objects in the scene"),
         ],
         options={"SKIP_SAVE"},
@@ -101,7 +100,7 @@ class DAMPSIM_OT_bake(NamedOperator, ModalJob, Operator):
     def objects(self, context: Context) -> list[bpy.types.Object]:
         if self.which == "ACTIVE":
             return filter_simulated([context.object] if context.object else [])
-        return selected_simulated(context) if self.which == "SELECTED" else simulated_in_scene(context.scene)
+        return chosen_simulated(context) if self.which == "SELECTED" else simulated_in_scene(context.scene)
 
     def subject(self, context: Context) -> str:
         return ", ".join(group.name for group in groups_of(self.objects(context)))
@@ -141,7 +140,7 @@ class DAMPSIM_OT_rebake_range(EditOperator, Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        any_baked = any(obj.dampsim.baked for obj in baked_objects(context))
+        any_baked = any(obj.dampsim.baked for obj in chosen_simulated(context))
         return is_met(cls, any_baked, "Select a baked object") and can_start_job(cls, context)
 
     def invoke(self, context: Context, event: Event) -> set[str]:
@@ -157,19 +156,13 @@ class DAMPSIM_OT_rebake_range(EditOperator, Operator):
         column.prop(active_simulated(context).dampsim, "range_blend")
 
     def edit(self, context: Context) -> None:
-        which = "SELECTED" if len(baked_objects(context)) > 1 else "ACTIVE"
+        which = "SELECTED" if len(chosen_simulated(context)) > 1 else "ACTIVE"
         chosen = {"which": which, "rebake": True, "frame": self.first, "last": self.last}
         # After the dialog, the bake shows its progress; a script waits for it.
         place = "INVOKE_DEFAULT" if self.options.is_invoke else "EXEC_DEFAULT"
         problem = pass_error(bpy.ops.dampsim.bake, place, **chosen)
         if problem:
             raise SceneError(problem)
-
-
-def baked_objects(context: Context) -> list[bpy.types.Object]:
-    """Return the objects that the primary button bakes: the selected ones, if the active one is among them."""
-    obj, selected = active_simulated(context), selected_simulated(context)
-    return selected if obj in selected else [] if obj is None else [obj]
 
 
 class DAMPSIM_MT_bake(Menu):
@@ -191,7 +184,7 @@ class DAMPSIM_MT_bake(Menu):
         layout.operator(DAMPSIM_OT_rebake_range.bl_idname, text="Re-bake Range…", icon="PREVIEW_RANGE")
         layout.operator(DAMPSIM_OT_bake.bl_idname, text="Bake from Scratch", icon="RENDER_ANIMATION").restart = True
         layout.separator()
-        if len(baked_objects(context)) > 1:
+        if len(chosen_simulated(context)) > 1:
             layout.operator(DAMPSIM_OT_bake.bl_idname, text=translate(f"Bake Only {group_of(obj).name}"))
         objects = simulated_in_scene(scene)
         if len(objects) > 1:

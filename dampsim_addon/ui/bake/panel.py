@@ -11,7 +11,7 @@ from ...blender.modifiers import can_change_topology, deform_stack, simulated_to
 from ...blender.vertex_groups import MAX_EXPORTED_BONES
 from ...model.cache_status import known_status
 from ...model.groups import group_of, last_frame, preview_range
-from ...model.objects import active_simulated, is_job_running
+from ...model.objects import active_simulated, chosen_simulated, is_job_running
 from ...status.bake_changes import changes_since_bake
 from ...status.next_bake import BakeAction, bake_label, next_bake
 from ...status.shot_messages import format_length
@@ -32,7 +32,6 @@ from .operators import (
     DAMPSIM_OT_bake,
     DAMPSIM_OT_use_preview_range,
     DAMPSIM_OT_use_selected_bones,
-    baked_objects,
     draw_maps,
 )
 
@@ -157,7 +156,7 @@ def _draw_influence(layout: UILayout, obj: bpy.types.Object, context: Context) -
 
 def _draw_buttons(layout: UILayout, context: Context, frames_done: int, frame_count: int) -> None:
     obj, scene = active_simulated(context), context.scene
-    objects, upcoming = baked_objects(context), next_bake(group_of(obj), scene)
+    objects, upcoming = chosen_simulated(context), next_bake(group_of(obj), scene)
     if upcoming.changes and not obj.dampsim.baked:
         text = f"The simulated frames are out of date: {'; '.join(upcoming.changes)}"
         draw_wrapped(layout, text, "ERROR", context)

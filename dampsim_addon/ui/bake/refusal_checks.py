@@ -19,6 +19,7 @@ from ...blender.vertex_groups import edge_values
 from ...jobs.refusals import REFUSALS, Refusal, motion_inputs
 from ...model.colliders import active_colliders, simulation_view_layer
 from ...model.links import has_bone, is_target_deleted, linked_outside_group
+from ...model.objects import remove_item
 from ...scene_reader.contributors import is_in_viewports
 from ...scene_reader.muscles import damper_attribute, damper_attributes
 from ...scene_reader.parts import find_wrong_part, remove_part
@@ -188,7 +189,7 @@ def _remove_useless_links(obj: bpy.types.Object, scene: bpy.types.Scene) -> None
     links = obj.dampsim.links
     for number in reversed(range(len(links))):
         if _is_useless(obj, links[number]):
-            links.remove(number)
+            remove_item(obj, links, number)
     obj.dampsim.active_link = max(min(obj.dampsim.active_link, len(links) - 1), 0)
 
 

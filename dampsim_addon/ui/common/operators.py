@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import bpy
 from bpy.types import Context
 
-from ....core import DampSimError
+from ....core import DampSimError, SceneError
 from ...model.groups import format_names
 from ...model.objects import active_simulated, can_start_job, check_editable, chosen_simulated
 from ...translations import report, translate
@@ -47,6 +47,19 @@ def make_only_selected(context: Context, obj: bpy.types.Object) -> None:
         other.select_set(False)
     obj.select_set(True)
     context.view_layer.objects.active = obj
+
+
+def report_problems(operator: Any, problems: Sequence[str], count: int) -> None:
+    """Report the problems of some objects of a job. Raises SceneError if all have one. count: of its objects."""
+    if problems and len(problems) == count:
+        raise SceneError(_summary(problems))
+    if problems:
+        report(operator, {"WARNING"}, _summary(problems))
+
+
+def _summary(problems: Sequence[str]) -> str:
+    more = [f"{len(problems) - _MAX_ERRORS} more errors."] if len(problems) > _MAX_ERRORS else []
+    return " ".join([*problems[:_MAX_ERRORS], *more])
 
 
 class NamedOperator:
@@ -117,9 +130,8 @@ class ChosenObjectsOperator(NamedOperator):
         if notes:
             report(self, {"INFO"}, ". ".join(notes))  # type: ignore[arg-type]
         if problems:
-            more = [f"{len(problems) - _MAX_ERRORS} more errors."] if len(problems) > _MAX_ERRORS else []
             kind = "WARNING" if objects_by_note else "ERROR"
-            report(self, {kind}, " ".join([*problems[:_MAX_ERRORS], *more]))  # type: ignore[arg-type]
+            report(self, {kind}, _summary(problems))  # type: ignore[arg-type]
         return {"FINISHED"} if objects_by_note else {"CANCELLED"}
 
 

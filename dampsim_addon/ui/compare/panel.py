@@ -9,7 +9,7 @@ from bpy.types import Context, Operator, Panel
 
 from ....core import SceneError, StiffnessBy
 from ...compare.ghosts import GHOST_LETTERS, MAX_GHOSTS, simulate_ghosts, variant_values
-from ...model.objects import active_simulated, is_job_running
+from ...model.objects import active_simulated, is_job_running, remove_item
 from ...status import results
 from ...status.results import remove_ghosts
 from ...work.steps import Step
@@ -52,7 +52,7 @@ class DAMPSIM_OT_ghost_remove(_GhostOperator, Operator):
 
     def edit(self, context: Context) -> None:
         obj = active_simulated(context)
-        obj.dampsim.variants.remove(self.number)
+        remove_item(obj, obj.dampsim.variants, self.number)
         remove_ghosts(obj)
 
 

@@ -14,7 +14,7 @@ from ....core.base.wording import format_count, format_percent
 from ...blender.vertex_groups import MAX_EXPORTED_BONES
 from ...jobs import export
 from ...jobs.export import apply_bone_limit
-from ...model.objects import can_start_job, selected_simulated
+from ...model.objects import can_start_job, chosen_simulated
 from ...model.registry import reuse_last_scan
 from ...status.pieces import accept, is_accepted, known_parts
 from ...translations import report, translate
@@ -108,14 +108,14 @@ class DAMPSIM_OT_export(NamedOperator, ModalJob, Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         with reuse_last_scan():
-            any_baked = any(obj.dampsim.baked for obj in selected_simulated(context))
+            any_baked = any(obj.dampsim.baked for obj in chosen_simulated(context))
         return is_met(cls, any_baked, "Select a baked object") and can_start_job(cls, context)
 
     def subject(self, context: Context) -> str:
         return ", ".join(obj.name for obj in self._baked_objects(context))
 
     def _baked_objects(self, context: Context) -> list[bpy.types.Object]:
-        return [obj for obj in selected_simulated(context) if obj.dampsim.baked]
+        return [obj for obj in chosen_simulated(context) if obj.dampsim.baked]
 
     def _base_path(self) -> Path:
         if not self.filepath and not bpy.data.filepath:

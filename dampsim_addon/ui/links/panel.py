@@ -15,7 +15,7 @@ from ....core import Array, DampSimError
 from ....core.base.wording import format_count, format_small
 from ...model.groups import format_names, group_of
 from ...model.links import add_link_points, anchor_name, find_or_add_link, is_target_deleted, link_points
-from ...model.objects import active_simulated, filter_simulated, is_job_running, is_simulated
+from ...model.objects import active_simulated, filter_simulated, is_job_running, is_simulated, remove_item
 from ...scene_reader.rest_shapes import (
     RestShape,
     closest_link_point,
@@ -191,8 +191,9 @@ class DAMPSIM_OT_unlink(EditOperator, Operator):
         return obj is not None and not is_job_running(context) and 0 <= obj.dampsim.active_link < len(obj.dampsim.links)
 
     def edit(self, context: Context) -> None:
-        group = active_simulated(context).dampsim
-        group.links.remove(group.active_link)
+        obj = active_simulated(context)
+        group = obj.dampsim
+        remove_item(obj, group.links, group.active_link)
         group.active_link = max(min(group.active_link, len(group.links) - 1), 0)
 
 

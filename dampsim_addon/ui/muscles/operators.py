@@ -11,7 +11,7 @@ from bpy.types import Context, Operator
 from ....core import MuscleOverride, SceneError, SensorType, kind_by_name
 from ...blender.sampler import frame_rate
 from ...blender.vertex_groups import mark_edges, remove_edge_attribute, selected_edges
-from ...model.objects import active_simulated, is_job_running
+from ...model.objects import active_simulated, is_job_running, remove_item
 from ...scene_reader.muscles import ATTRIBUTE_PREFIX
 from ...translations import report
 from ..common.operators import EditOperator, can_paint
@@ -89,15 +89,15 @@ class DAMPSIM_OT_muscle_remove(_MuscleOperator, Operator):
 
     what: _LIST_PROPERTY
 
-    def execute(self, context: Context) -> set[str]:
+    def edit(self, context: Context) -> None:
         obj = active_simulated(context)
         group = obj.dampsim
         item = active_item(group, self.what)
         if item is None:
-            return {"CANCELLED"}
+            raise SceneError(f"{obj.name}: there is nothing to remove.")
         items, index_name = collection_and_index_name(group, self.what)
         index, attribute = getattr(group, index_name), item.attribute
-        items.remove(index)
+        remove_item(obj, items, index)
         if self.what == "SENSOR":
             for muscle in group.muscles:
                 if index < len(muscle.weights):
@@ -106,7 +106,6 @@ class DAMPSIM_OT_muscle_remove(_MuscleOperator, Operator):
         is_used = any(other.attribute == attribute for other in (*group.muscles, *group.sensors))
         if attribute.startswith(ATTRIBUTE_PREFIX) and not is_used:
             remove_edge_attribute(obj, attribute)
-        return {"FINISHED"}
 
 
 class DAMPSIM_OT_muscle_assign(_MuscleOperator, Operator):

@@ -7,7 +7,7 @@ from collections.abc import Generator
 import bpy
 from bpy.types import Context, Operator
 
-from ....core import KINDS, ParameterError, PinError, Simulation
+from ....core import KINDS, DampSimError, ParameterError, PinError, Simulation
 from ....core.base.wording import format_number, format_small
 from ....core.measure.calibrate import Calibration
 from ....core.measure.calibrate import calibrate as core_calibrate
@@ -25,7 +25,7 @@ from ...status.measurements import store_measurements
 from ...status.results import displayed_curve, store_curve
 from ...targets.keys import remove_joined_keys
 from ...work.steps import Step, paired_steps
-from ..common.operators import ActiveObjectJob, ChosenObjectsOperator, is_met
+from ..common.operators import ActiveObjectJob, ChosenObjectsOperator, is_met, report_problems
 from .group_operators import simulate_separately
 
 
@@ -140,8 +140,13 @@ class DAMPSIM_OT_calibrate(ActiveObjectJob, Operator):
         return format_names(self._objects(context))
 
     def work(self, context: Context) -> Generator[Step]:
-        for obj in self._objects(context):
-            yield from calibrate_settle(context.scene, context.view_layer, obj)
+        objects, problems = self._objects(context), list[str]()
+        for obj in objects:
+            try:
+                yield from calibrate_settle(context.scene, context.view_layer, obj)
+            except DampSimError as error:
+                problems.append(str(error))
+        report_problems(self, problems, len(objects))
 
     def _objects(self, context: Context) -> list[bpy.types.Object]:
         return [obj for obj in chosen_simulated(context) if _is_settle_controlled(obj)]

@@ -23,11 +23,11 @@ def setup_source(context: Context) -> bpy.types.Object | None:
 
 
 def setup_targets(context: Context) -> list[bpy.types.Object]:
-    """Return the selected local meshes other than the active object."""
+    """Return the selected meshes other than the active object."""
     return [
         obj
         for obj in context.selected_objects
-        if obj.type == "MESH" and obj.library is None and obj != context.object and obj.name in context.scene.objects
+        if obj.type == "MESH" and obj != context.object and obj.name in context.scene.objects
     ]
 
 
@@ -54,8 +54,9 @@ class DAMPSIM_OT_setup_copy(ChosenObjectsOperator, Operator):
 
     def apply(self, context: Context, obj: bpy.types.Object) -> str:
         source = setup_source(context)
+        notes = apply_setup(obj, read_setup(source), source)
         obj.dampsim.enabled = True
-        return "; ".join(apply_setup(obj, read_setup(source), source)) or "setup copied"
+        return "; ".join(notes) or "setup copied"
 
 
 class _SetupFile:
