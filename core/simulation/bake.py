@@ -225,8 +225,21 @@ def _add_cached_shapes(meter: BlendMeter, cache: FrameCache, number: int) -> Non
     meter.add(number, shapes, shapes, shapes)
 
 
-def check_range_frames(name: str, part: RebakedRange, first: int, last: int, *, is_loop: bool) -> None:
-    """Raise SceneError if a range does not suit the frames of a shot. name: of the shot.  first, last: its frames."""
+def check_range(cache: FrameCache, part: RebakedRange, first: int, last: int, *, is_loop: bool) -> None:
+    """Raise SceneError or CacheError if a range cannot be simulated again. first, last: of the shot."""
+    check_blends(cache.name, part, first, last, cache.ranges(), is_loop=is_loop)
+    if cache.compatible_header() is None or cache.frame_numbers()[-1:] < [last]:
+        words = f"{cache.name}: frames {part.first} to {part.last}"
+        raise CacheError(f"{words} can be re-baked once all frames of the shot are simulated; finish the bake first.")
+
+
+def check_blends(
+    name: str, part: RebakedRange, first: int, last: int, ranges: Sequence[RebakedRange], *, is_loop: bool
+) -> None:
+    """Raise SceneError if a range cannot be blended into the other frames.
+
+    name: of the object.  first, last: of the shot.  ranges: those that are re-baked already.
+    """
     words = f"{name}: frames {part.first} to {part.last}"
     if not first < part.first <= part.last <= last:
         raise SceneError(
@@ -238,15 +251,7 @@ def check_range_frames(name: str, part: RebakedRange, first: int, last: int, *, 
     needed = part.blend * (2 if part.last < last or is_loop else 1)
     if part.last - part.first + 2 < needed:
         raise SceneError(f"{words} are too few for blends over {part.blend} frames; choose shorter blends.")
-
-
-def check_range(cache: FrameCache, part: RebakedRange, first: int, last: int, *, is_loop: bool) -> None:
-    """Raise SceneError or CacheError if a range cannot be simulated again. first, last: of the shot."""
-    words = f"{cache.name}: frames {part.first} to {part.last}"
-    check_range_frames(cache.name, part, first, last, is_loop=is_loop)
-    if cache.compatible_header() is None or cache.frame_numbers()[-1:] < [last]:
-        raise CacheError(f"{words} can be re-baked once all frames of the shot are simulated; finish the bake first.")
-    for one in cache.ranges():
+    for one in ranges:
         is_within = part.first <= one.first and one.last <= part.last
         if not is_within and one.first <= part.last and part.first <= one.last:
             raise SceneError(

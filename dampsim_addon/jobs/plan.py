@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import bpy
 
 from ...core.frames.cache import RebakedRange
-from ...core.simulation.bake import check_range_frames, check_start
+from ...core.simulation.bake import check_range, check_start
 from .. import live
 from ..model import colliders, force_fields
 from ..model.caches import frame_cache
@@ -85,7 +85,8 @@ def plan_bake(
     first, last = scene.frame_start, scene.frame_end if part is not None else last_frame(group, scene)
     # The same checks follow the preparation, which may take long.
     if part is not None:
-        check_range_frames(group.name, part, first, last, is_loop=any(obj.dampsim.loop for obj in group.members))
+        is_loop = any(member.dampsim.loop for member in group.members)
+        check_range(frame_cache(group.members[0]), part, first, last, is_loop=is_loop)
     if start is not None and not restart:
         check_start(group.name, frame_cache(group.members[0]).frame_numbers(), start, first, last)
     return BakePlan(began, group, scene, restart, start, resume, part, last)

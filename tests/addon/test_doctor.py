@@ -302,6 +302,13 @@ def _ranged(obj: bpy.types.Object) -> None:
     bpy.ops.dampsim.rebake_range(first=5, last=9)
 
 
+def _short_preview(obj: bpy.types.Object) -> None:
+    """Bake all frames, and then choose a preview range that is shorter than two blends."""
+    bpy.ops.dampsim.bake()
+    scene = bpy.context.scene
+    scene.use_preview_range, scene.frame_preview_start, scene.frame_preview_end = True, 5, 8
+
+
 def _textured(obj: bpy.types.Object) -> None:
     bpy.ops.object.effector_add(type="TEXTURE")
     bpy.context.view_layer.objects.active = obj
@@ -445,6 +452,7 @@ CASES = {
     "caged": ("parent", _caged, "Cage deforms the mesh", True),
     "rate": ("rate", _rate, "25 frames per second", True),
     "ranged": ("ranges", _ranged, "no longer frames 5 to 9 alone", True),
+    "short preview": ("blend", _short_preview, "Frames 5 to 8 are too few for blends over 8 frames", True),
     "falling": ("falling", _falling, "cannot stand", False),
     "tiny": ("size", _tiny, "mm large", True),
     "huge": ("size", _huge, "m large", True),
@@ -515,7 +523,7 @@ def displayed_geometry(obj: bpy.types.Object) -> tuple[np.ndarray, int]:
 
 
 # Each case with the number of a fix; some cases have a second one.
-_TWO_FIXES = ("not cyclic", "mirrored", "hidden", "pieces", "boneless", "soft", "shared")
+_TWO_FIXES = ("not cyclic", "short preview", "mirrored", "hidden", "pieces", "boneless", "soft", "shared")
 FIXES_TO_TEST = [(case, 0) for case in CASES] + [(case, 1) for case in _TWO_FIXES]
 
 

@@ -117,3 +117,17 @@ def test_button_label_is_cheap(load: Load, tmp_path: Path) -> None:
     for path in sorted(tmp_path.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     assert label(load, obj) == "Re-bake"
+
+
+def test_short_range_is_refused_early(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A range that is too short for its blends is refused before a frame is read, by the button and the dialog."""
+    scene = new_scene(12)
+    wobbler(tmp_path)
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    monkeypatch.setattr(load("dampsim_addon.jobs.prepare"), "prepare_scene", lambda *_: pytest.fail("read"))
+    words = "frames 5 to 8 are too few for blends over 8 frames"
+    with pytest.raises(RuntimeError, match=words):
+        bpy.ops.dampsim.rebake_range(first=5, last=8)
+    scene.use_preview_range, scene.frame_preview_start, scene.frame_preview_end = True, 5, 8
+    with pytest.raises(RuntimeError, match=words):
+        bpy.ops.dampsim.bake()

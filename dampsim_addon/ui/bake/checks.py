@@ -8,8 +8,11 @@ from collections.abc import Mapping
 import bpy
 import numpy as np
 
-from ....core import PARAMETERS, Array, kind_by_name
+from ....core import PARAMETERS, Array, SceneError, kind_by_name
 from ....core.base.wording import format_count, format_metres, format_number
+from ....core.frames.cache import RebakedRange
+from ....core.simulation.bake import check_blends
+from ....core.simulation.range_blend import MIN_BLEND
 from ...blender.animated_values import is_driven
 from ...blender.animation import animated_paths
 from ...blender.bone_bakes import animated_bones, own_bones, rig_of
@@ -31,7 +34,7 @@ from ...targets.influence import animated_owners, is_muted, unmute_bake
 from ...targets.keys import remove_joined_keys
 from ...targets.retiming import is_time_scale
 from ...work.operators import call_operator
-from ..common.issue import Check, Issue, set_options
+from ..common.issue import Check, Issue, set_options, set_values
 from ..contact import checks as contact_checks
 from ..fibres import panel as fibre_panel
 from ..pins import checks as pin_checks
@@ -147,6 +150,36 @@ def _range_with_other_dials(obj: bpy.types.Object, scene: bpy.types.Scene) -> Is
         f"Restore {format_count(len(changed), 'Dial')}", set_options(**changed),
         "Set the dials to those of the other frames, so that bakes keep the re-baked ones",
     )  # fmt: skip
+
+
+def _unblendable_range(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report a preview range that cannot be blended into the other frames when it is baked again."""
+    owner = group_of(obj).members[0]
+    blend, text = owner.dampsim.range_blend, _blend_problem(obj, scene, owner.dampsim.range_blend)
+    if not text:
+        return None
+    tooltip = "Bake all frames of the scene, and no longer those of the preview range alone"
+    whole = Issue(text, "Turn Off Preview Range", lambda o, s: setattr(s, "use_preview_range", False), tooltip)
+    shorter = next((n for n in range(blend - 1, MIN_BLEND - 1, -1) if not _blend_problem(obj, scene, n)), None)
+    if shorter is None:
+        return whole
+    fix = set_values([owner.dampsim], range_blend=shorter)
+    return Issue(text, f"Set Blend to {shorter}", fix, "Blend over fewer frames", whole)
+
+
+def _blend_problem(obj: bpy.types.Object, scene: bpy.types.Scene, blend: int) -> str:
+    """Return why the preview range cannot be baked again with a blend, in frames; '' if it can, or is not."""
+    group = group_of(obj)
+    upcoming, owner = next_bake(group, scene), group.members[0]
+    if upcoming.action is not BakeAction.RANGE:
+        return ""
+    part, is_loop = RebakedRange(upcoming.first, upcoming.last, blend), any(one.dampsim.loop for one in group.members)
+    try:
+        check_blends("", part, scene.frame_start, scene.frame_end, known_status(owner).ranges, is_loop=is_loop)
+    except SceneError as error:
+        text = str(error).removeprefix(": ").rstrip(".")
+        return text[:1].upper() + text[1:]
+    return ""
 
 
 def _unusual_size(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
@@ -312,6 +345,7 @@ CHECKS: dict[str, Check] = {
     "parent": modifier_checks.deforming_parent,
     "rate": _changed_frame_rate,
     "ranges": _range_with_other_dials,
+    "blend": _unblendable_range,
     "size": _unusual_size,
     "coarse": _coarse_tetrahedra,
     "falling": _cannot_stand,
