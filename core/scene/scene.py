@@ -87,7 +87,7 @@ class Collider:
 
 
 # Largest valid coordinate, m. Larger ones are mistakes, and too large for accurate floating-point arithmetic.
-_MAX_COORDINATE = 1e9
+MAX_COORDINATE = 1e9
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ def _check_sampled_vertices(name: str, vertices: Array, count: int, frame: float
             f"{name}: the mesh has {format_count(len(vertices), 'vertex')} at frame {frame:g} instead of {count}; "
             "move the modifier that changes them below the deforming ones."
         )
-    if not float(np.abs(vertices).max(initial=0.0)) < _MAX_COORDINATE:
+    if not float(np.abs(vertices).max(initial=0.0)) < MAX_COORDINATE:
         if np.isfinite(vertices).all():
             raise SceneError(
                 f"{name}: it reaches farther than a million km from the world origin at frame {frame:g}; "

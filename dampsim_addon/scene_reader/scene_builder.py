@@ -30,7 +30,9 @@ from ...core import (
 from ...core.base.wording import closest_name
 from ...core.bodies.solid import SolidKind
 from ...core.bodies.weave import WeaveKind
+from ...core.geometry.mesh.rigid_motion import transform_points
 from ...core.geometry.mesh.seams import SeamError, pair_border_vertices
+from ...core.scene.scene import MAX_COORDINATE
 from ...core.simulation.method_selection import supports_damping_map, torque_schemes
 from ..blender.animation import animated_paths, has_keyed_points
 from ..blender.collider_reader import ColliderReader
@@ -111,7 +113,13 @@ def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None
     wrong_part = find_wrong_part(obj)
     if wrong_part is not None:
         raise PinError(f"{obj.name}: {wrong_part[1]}")
-    check_scale(obj, np.array(obj.matrix_world))
+    matrix = np.array(obj.matrix_world)
+    check_scale(obj, matrix)
+    corners = transform_points(matrix, np.array(obj.bound_box))
+    if np.isfinite(corners).all() and not np.abs(corners).max() < MAX_COORDINATE:
+        raise SceneError(
+            f"{obj.name}: it reaches farther than a million km from the world origin. Move it closer or scale it down."
+        )
 
 
 def painted_maps(obj: bpy.types.Object, rest: bpy.types.Object) -> dict[str, Any]:

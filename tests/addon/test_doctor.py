@@ -6,13 +6,14 @@ import importlib
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import bmesh
 import bpy
 import numpy as np
 import pytest
 from scenes import PACKAGE, armature, new_scene, wobbler, world_vertices
+from test_drawing import Context, Layout
 from test_existing_bones import choose
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
@@ -646,6 +647,48 @@ def test_keep_seconds_scales_settle(load: Load, tmp_path: Path) -> None:
     assert changes == ["Settle 8, now 10", "Frame Rate 24, now 30"]
     obj.dampsim.settle = 9.0
     assert [fix.button_label for fix in find_issues(obj, scene)["rate"].fixes] == ["Restore 24 fps"]
+
+
+def _far(obj: bpy.types.Object) -> None:
+    obj.animation_data_clear()
+    obj.location.x = 1e12
+
+
+def _vast(obj: bpy.types.Object) -> None:
+    obj.scale = (1e9, 1e9, 1e9)
+
+
+def _vast_mesh(obj: bpy.types.Object) -> None:
+    for vertex in obj.data.vertices:
+        vertex.co *= 3e9
+    obj.data.update()
+
+
+@pytest.mark.parametrize("provoke", [_far, _vast, _vast_mesh], ids=lambda one: one.__name__)
+def test_far_object_names_cause(load: Load, tmp_path: Path, provoke: Callable[[bpy.types.Object], None]) -> None:
+    """It is reported above the button and not blamed on its drivers; there are none."""
+    obj = object_without_findings(tmp_path)
+    provoke(obj)
+    bpy.context.view_layer.update()
+    words = "reaches farther than a million km from the world origin. Move it closer or scale it down"
+    assert words in load("dampsim_addon.ui.bake.checks").find_issues(obj, bpy.context.scene)["object"].text
+    with pytest.raises(RuntimeError, match=f"Wobbler: it {words}"):
+        bpy.ops.dampsim.bake()
+
+
+@pytest.mark.parametrize("last", [12, 6, 2])
+def test_count_of_simulated_frames(load: Load, tmp_path: Path, last: int) -> None:
+    """A range that was shortened after a stop is not said to have more frames simulated than it has."""
+    object_without_findings(tmp_path)
+    scene = bpy.context.scene
+    steps = load("dampsim_addon.jobs.bake").bake_object(scene, bpy.context.view_layer, bpy.context.object, True)
+    next(step for step in steps if step.text == "Simulating" and step.completed == 4)
+    steps.close()
+    scene.frame_end = last
+    texts = list[str]()
+    load("dampsim_addon.ui.bake.panel").DAMPSIM_PT_bake.draw(SimpleNamespace(layout=Layout(texts)), Context())
+    said = [text for text in texts if text.endswith("frames are simulated")]
+    assert said == ([f"5 of {last} frames are simulated"] if last > 5 else [])
 
 
 @pytest.mark.parametrize(("scale", "words"), [(0.0, "its scale is zero"), (1e30, "its scale is far too large")])
