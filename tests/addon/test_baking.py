@@ -528,6 +528,33 @@ def test_overridden_bake_is_refused(load: Load, tmp_path: Path) -> None:
     np.testing.assert_array_equal(world_vertices(obj, 7), played)
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"action_influence": 0.5}, "set Influence of the action Own of its shape keys to 1, and Blending to Replace"),
+        ({"action_blend_type": "ADD"}, "set Influence of the action Own of its shape keys to 1, and Blending to Repl"),
+        ({"action_extrapolation": "HOLD"}, "set Extrapolation of the action Own of its shape keys to Nothing"),
+        ({}, "look for muted or solo NLA tracks of its shape keys"),
+    ],
+)
+def test_overridden_bake_names_cause(load: Load, tmp_path: Path, settings: dict[str, object], words: str) -> None:
+    """Drivers are blamed only where there are some."""
+    new_scene()
+    obj, write = wobbler(tmp_path), load("dampsim_addon.jobs.write")
+    target = load("dampsim_addon.targets").get_target("FRAME_KEYS")
+    obj.shape_key_add(name="Basis")
+    key = obj.shape_key_add(name="Smile")
+    if settings:
+        key.keyframe_insert("value", frame=1)
+        data = obj.data.shape_keys.animation_data
+        data.action.name = "Own"
+        for name, value in settings.items():
+            setattr(data, name, value)
+    assert words in write._override_fix(obj, target)
+    key.driver_add("value").driver.expression = "0"
+    assert write._override_fix(obj, target) == "remove the drivers of its shape keys that override it"
+
+
 @pytest.mark.slow
 def test_cli_output_keeps_original_bake(load: Load, tmp_path: Path) -> None:
     """With --output to another file, the command line keeps the bake of the original file."""

@@ -676,6 +676,15 @@ def test_far_object_names_cause(load: Load, tmp_path: Path, provoke: Callable[[b
         bpy.ops.dampsim.bake()
 
 
+def test_object_that_leaves_names_cause(load: Load, tmp_path: Path) -> None:
+    """An object that is too far away at a later frame only is not blamed on its drivers."""
+    obj = object_without_findings(tmp_path)
+    obj.driver_add("location", 0).driver.expression = "1e12 if frame > 4 else 0"
+    bpy.context.scene.frame_set(1)
+    with pytest.raises(RuntimeError, match="farther than a million km from the world origin at frame 5; move it close"):
+        bpy.ops.dampsim.bake()
+
+
 @pytest.mark.parametrize("last", [12, 6, 2])
 def test_count_of_simulated_frames(load: Load, tmp_path: Path, last: int) -> None:
     """A range that was shortened after a stop is not said to have more frames simulated than it has."""
