@@ -11,6 +11,7 @@ from typing import Any
 import bpy
 import pytest
 from scenes import armature, new_scene, wobbler
+from test_several_objects import drawn
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -111,3 +112,24 @@ def test_error_keeps_other_bakes(load: Load, tmp_path: Path, first_fails: bool) 
     find_issues = load("dampsim_addon.ui.bake.checks").find_issues
     assert "refused" in find_issues(failing, bpy.context.scene)
     assert "refused" not in find_issues(sound, bpy.context.scene)
+
+
+def test_running_bake_shows_no_problems(load: Load, tmp_path: Path) -> None:
+    """A bake mutes the keys of the previous one meanwhile, which is no damage of that."""
+    new_scene(LAST)
+    obj = wobbler(tmp_path)
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    progress = bpy.context.window_manager.dampsim_progress
+    progress.text, progress.ended_by_esc = "Preparing", "stops and keeps the finished frames"
+    steps = load("dampsim_addon.jobs.bake").bake_object(bpy.context.scene, bpy.context.view_layer, obj, True)
+    try:
+        progress.object_name = obj.name
+        next(step for step in steps if step.text == "Simulating")
+        assert any(key.mute for key in obj.data.shape_keys.key_blocks)
+        said = " ".join(drawn(load, "DAMPSIM_PT_bake"))
+    finally:
+        progress.object_name = ""
+        steps.close()
+    assert "ESC stops" in said
+    assert "muted" not in said
+    assert "muted" not in " ".join(drawn(load, "DAMPSIM_PT_bake"))

@@ -84,12 +84,13 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
         if target.name == Bones.name and int(group.bone_influences) > MAX_EXPORTED_BONES and group.baked != target.name:
             # A bake repeats this in its remarks.
             draw_wrapped(column, INFLUENCE_REMARK, "INFO", context)
-        draw_issues(layout, context, CHECKS)
         if is_job_running(context):
+            # A bake mutes shape keys and modifiers meanwhile, and nothing can be fixed.
             progress = context.window_manager.dampsim_progress
             layout.progress(factor=progress.factor, text=translate(progress.text))
             draw_wrapped(layout, f"ESC {progress.ended_by_esc}", "INFO", context)
             return
+        draw_issues(layout, context, CHECKS)
         _draw_buttons(layout, context, min(known_status(obj).frame_count, total), total)
         baked_target = find_target(group.baked)
         if group.baked:
