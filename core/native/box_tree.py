@@ -183,8 +183,12 @@ class TriangleTree(BoxTree):
         can_move, rest = rules.can_move or (None, None), rules.rest or (None, None, None)
         seam, start = rules.seam or (None, None), rules.start or (None, None, None)
         opposing, facing = rules.opposing or (None, None), rules.facing or (None, None, None, None)
+        given = can_move, rest, seam, start, opposing, facing
+        if any(one is None for group in given for one in group if group[0] is not None):
+            raise ValueError("a rule lacks an array")
         if seam[0] is not None and rest[0] is None:
             raise ValueError("a seam needs distances at rest")
+        require_shape(np.array(rules.limits), (4,), "limits of rules")
         degree = 0
         if facing[1] is not None and facing[2] is not None:
             if facing[1].ndim != 2:
@@ -317,7 +321,7 @@ class MovingEdgeTree(BoxTree):
         require_shape(start, end.shape, "points at the start")
         self._edges, self._points = _checked_edges(end, edges)
         # Motion that is common to all edges does not make them meet.
-        motion = self._points - start
+        motion = self._points - doubles(start)
         self._motion = motion - motion[edges].mean(axis=(0, 1))
         longest = np.sqrt((self._motion * self._motion).sum(axis=1))[edges].max(axis=1)[:, None]
         first, second = end[edges[:, 0]], end[edges[:, 1]]

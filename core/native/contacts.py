@@ -16,9 +16,11 @@ from .library import (
     integers,
     pointers,
     require_indices,
+    require_result,
     require_row_count,
     require_rows,
     require_shape,
+    require_sparse,
 )
 
 
@@ -41,9 +43,8 @@ class ContactEvaluation:
 
 def require_contacts(weights: csr_matrix, vectors: Sequence[Array], scalars: Sequence[Array]) -> None:
     """Raise ValueError unless the weights (k, n), vectors (k, 3) each and scalars (k,) each of contacts match."""
-    count, nodes = weights.shape
-    require_indices(weights.indices, (len(weights.data),), nodes, "nodes of contacts")
-    require_rows(weights.indptr, len(weights.data), "weights")
+    count = weights.shape[0]
+    require_sparse(weights, weights.shape, "weights of contacts")
     for one in vectors:
         require_shape(one, (count, 3), "vectors of contacts")
     for one in scalars:
@@ -110,14 +111,14 @@ class CompiledContacts:
         slots, starts, columns = pattern
         require_shape(limits, (self._count,), "limits of friction")
         require_shape(at.slip, (self._count, 3), "slips")
-        require_shape(at.states, (self._count,), "states")
+        require_indices(at.states, (self._count,), 2**31, "states")
         if slots.dtype != np.int32 or starts.dtype != np.int32 or columns.dtype != np.int32:
             raise ValueError("the pattern is not made of 32-bit integers")
-        require_indices(slots + 1, (self._nodes,), len(starts), "rows of nodes")
-        require_rows(starts, len(columns), "blocks")
-        if blocks.shape != (len(columns), 3, 3) or blocks.dtype != np.float64 or not blocks.flags.c_contiguous:
-            raise ValueError("the blocks are not a contiguous array (b, 3, 3) of doubles")
+        require_indices(slots, (self._nodes,), len(starts) - 1, "rows of nodes", -1)
+        require_rows(starts, len(starts) - 1, len(columns), "blocks")
+        require_result(blocks, (len(columns), 3, 3), np.float64, "blocks")
         # The arrays must live on while the kernel uses their addresses.
-        of, matrix = (doubles(limits), at.slip, at.states), list(map(integers, pattern))
+        of = doubles(limits), doubles(at.slip), np.ascontiguousarray(at.states, dtype=np.int64)
+        matrix = list(map(integers, pattern))
         given = *self._hessian_pointers, *pointers(*of), factor, *pointers(*matrix, blocks)
         return int(self._library.contact_blocks(self._count, *given))

@@ -16,9 +16,11 @@ from .library import (
     integers,
     pointers,
     require_indices,
+    require_pattern,
+    require_result,
     require_row_count,
-    require_rows,
     require_shape,
+    require_sparse,
 )
 
 Places = NDArray[np.int32]
@@ -31,17 +33,20 @@ class KnownPlaces:
     def __init__(self) -> None:
         self._known: tuple[Places, int] | None = None
 
-    def require(self, places: Places, shape: tuple[int, ...], blocks: Array) -> None:
-        """Raise ValueError if blocks are not (b, 3, 3), or places have another shape or point beyond them."""
-        if blocks.ndim != 3 or blocks.dtype != np.float64 or not blocks.flags.c_contiguous:
-            raise ValueError("the blocks are not a contiguous array (b, 3, 3) of doubles")
-        require_shape(blocks, (len(blocks), 3, 3), "blocks")
+    def require(self, places: Places, shape: tuple[int, ...], blocks: Array) -> bool:
+        """Return whether the places were checked again.
+
+        Raises ValueError if blocks are not (b, 3, 3), or places have another shape or point beyond them.
+        """
+        require_result(blocks, (len(blocks), 3, 3), np.float64, "blocks")
         known, is_fixed = self._known, not places.flags.writeable
-        if known is None or known[0] is not places or known[1] != len(blocks) or not is_fixed:
+        is_new = known is None or known[0] is not places or known[1] != len(blocks) or not is_fixed
+        if is_new:
             if places.dtype != np.int32 or not places.flags.c_contiguous:
                 raise ValueError("the places are not a contiguous array of 32-bit integers")
-            require_indices(places + 1, shape, len(blocks) + 1, "places of blocks")
+            require_indices(places, shape, len(blocks), "places of blocks", -1)
             self._known = (places, len(blocks)) if is_fixed else None
+        return is_new
 
 
 class CompiledElements:
@@ -120,8 +125,12 @@ class CompiledShell:
         require_row_count(nodes, "nodes")
         require_indices(hinges, (len(hinges), 4), nodes, "hinges")
         require_shape(rest, (len(hinges),), "rest angles")
-        if stiffness.shape != (len(hinges), len(hinges)) or not stiffness.has_canonical_format:
-            raise ValueError("the stiffness is not a canonical matrix with a row for each hinge")
+        # The kernel wraps differences of angles by whole turns, one after the other.
+        if not (np.abs(rest) <= 2.0 * np.pi).all():
+            raise ValueError("a rest angle is not between -2 pi and 2 pi")
+        require_sparse(stiffness, (len(hinges), len(hinges)), "stiffnesses")
+        if not stiffness.has_canonical_format:
+            raise ValueError("the stiffness is not a canonical matrix")
         if not 0.0 < fade < np.pi:
             raise ValueError(f"the angle {fade} is not between 0 and pi")
         self._library, self._nodes, self._count, self._fade = library, nodes, len(hinges), fade
@@ -159,8 +168,12 @@ class CompiledShell:
         # The last evaluation was usually here, and its slopes are still stored.
         if self._evaluated_at is None or not np.array_equal(self._evaluated_at, positions):
             self.value_gradient(positions)
-        for known, one in zip(self._known_places, places, strict=True):
-            known.require(one, (self._pair_count, 4, 4), blocks)
+        first, second = places
+        # A list, so that both are checked.
+        is_new = [known.require(one, (self._pair_count, 4, 4), blocks)
+                  for known, one in zip(self._known_places, places, strict=True)]  # fmt: skip
+        if any(is_new) and ((first < 0) != (second < 0)).any():
+            raise ValueError("a block is missing, and its transposed one is not")
         self._library.shell_blocks(
             self._count, *self._pointers[2:], self._fade, factor, *pointers(*self._slopes[:2], *places, blocks)
         )
@@ -186,11 +199,11 @@ class BlockFactors:
         """
         count, stored = len(starts) - 1, len(columns)
         require_row_count(count, "nodes")
-        require_indices(columns, (stored,), count, "columns of blocks")
+        require_pattern(starts, columns, count)
         require_indices(mirror, (stored,), max(stored, 1), "transposed blocks")
         require_indices(diagonal, (count,), max(stored, 1), "diagonal blocks")
-        require_rows(starts, stored, "blocks", 1)
-        if (columns[diagonal] != np.arange(count)).any() or (diagonal < starts[:-1]).any():
+        is_outside = (diagonal < starts[:-1]) | (diagonal >= starts[1:])
+        if (columns[diagonal] != np.arange(count)).any() or is_outside.any():
             raise ValueError("the diagonal blocks are not on the diagonal")
         self._library, self._count, self._stored = library, count, stored
         pattern = map(integers, (starts, columns, diagonal, mirror))

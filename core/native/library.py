@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, SinglePrecisionArray
 from .interface import C_TYPES, PIECE_POINTERS, SIGNATURES, PiecesStructure, installed_library
@@ -334,18 +335,50 @@ def require_shape(array: NDArray[Any], shape: tuple[int, ...], name: str) -> Non
         raise ValueError(f"{name} have shape {array.shape} and type {array.dtype}; expected numbers of shape {shape}")
 
 
-def require_indices(indices: NDArray[Any], shape: tuple[int, ...], count: int, name: str) -> None:
-    """Raise ValueError if indices have another shape or type, or if one is not in 0 to count - 1."""
-    if indices.shape != shape or (indices.size and not np.issubdtype(indices.dtype, np.integer)):
+def require_indices(indices: NDArray[Any], shape: tuple[int, ...], count: int, name: str, lowest: int = 0) -> None:
+    """Raise ValueError if indices have another shape or type, or if one is not in lowest to count - 1."""
+    if indices.shape != shape or (indices.size and indices.dtype.kind not in "iu"):
         raise ValueError(f"{name} have shape {indices.shape} and type {indices.dtype}; expected integers {shape}")
-    if indices.size and not 0 <= indices.min() <= indices.max() < count:
+    if indices.size and not lowest <= int(indices.min()) <= int(indices.max()) < count:
         raise ValueError(f"{name} refer to a row beyond the {count} given")
 
 
-def require_rows(starts: NDArray[np.integer[Any]], count: int, name: str, least: int = 0) -> None:
-    """Raise ValueError unless starts (n + 1,) divide a number of things into rows of at least `least` things each."""
-    if not len(starts) or starts[0] != 0 or starts[-1] != count or (np.diff(starts) < least).any():
+def require_rows(starts: NDArray[Any], rows: int, count: int, name: str, least: int = 0) -> None:
+    """Raise ValueError unless starts (rows + 1,) divide a number of things into rows of at least `least` each."""
+    if starts.shape != (rows + 1,) or starts.dtype.kind not in "iu":
+        raise ValueError(f"the rows of {name} are not {rows + 1} integers")
+    ends = int(starts[0]), int(starts[-1])
+    # Differences of unsigned and of short integers, and of very large ones, would wrap around.
+    if ends != (0, count) or starts.max() > count or (np.diff(starts.astype(np.int64)) < least).any():
         raise ValueError(f"the rows do not divide {count} {name}")
+
+
+def require_pattern(starts: NDArray[Any], columns: NDArray[Any], count: int) -> None:
+    """Raise ValueError unless rows (count + 1,) have columns (b,) that ascend, at least one in each row."""
+    require_indices(columns, (len(columns),), count, "columns of blocks")
+    require_rows(starts, count, len(columns), "blocks", 1)
+    ascends = columns[1:] > columns[:-1]
+    # The first column of a row may be less than the last one of the row before.
+    ascends[starts[1:-1].astype(np.int64) - 1] = True
+    if not ascends.all():
+        raise ValueError("the columns of a row do not ascend")
+
+
+def require_sparse(matrix: csr_matrix, shape: tuple[int, int], name: str) -> None:
+    """Raise ValueError unless a sparse matrix has a shape, and its arrays fit it, which scipy does not check."""
+    if matrix.shape != shape:
+        raise ValueError(f"{name} have shape {matrix.shape}; expected {shape}")
+    stored = len(matrix.indices)
+    require_indices(matrix.indices, (stored,), shape[1], f"columns of {name}")
+    require_rows(matrix.indptr, shape[0], stored, name)
+    require_shape(matrix.data, (stored,), name)
+
+
+def require_result(array: NDArray[Any], shape: tuple[int, ...], dtype: DTypeLike, name: str) -> None:
+    """Raise ValueError unless the kernel can write its results to an array."""
+    flags = array.flags
+    if array.shape != shape or array.dtype != dtype or not (flags.carray and flags.writeable):
+        raise ValueError(f"the {name} are not a contiguous, writeable array {shape} of {np.dtype(dtype)}")
 
 
 def doubles(array: NDArray[Any]) -> Array:

@@ -15,7 +15,17 @@ from ..base.arrays import Array, Index
 from .contacts import require_contacts
 from .elements import Places
 from .interface import PIECE_POINTERS, PiecesStructure
-from .library import KernelLibrary, doubles, integers, pointers, require_indices, require_row_count, require_shape
+from .library import (
+    KernelLibrary,
+    doubles,
+    integers,
+    pointers,
+    require_indices,
+    require_result,
+    require_row_count,
+    require_rows,
+    require_shape,
+)
 from .ropes import EnvelopeFactors
 
 
@@ -113,7 +123,7 @@ class CompiledPieces:
         require_shape(positions, (node_count, 3), "positions")
         require_shape(base, (block_count, 3, 3), "blocks")
         require_indices(rows.nodes, (row_count,), node_count, "nodes of rows")
-        require_indices(rows.slots + 1, (node_count,), row_count + 1, "rows of nodes")
+        require_indices(rows.slots, (node_count,), row_count, "rows of nodes", -1)
         require_shape(rows.inertia, (row_count,), "inertia")
         for one in (rows.predicted, rows.load, rows.start):
             require_shape(one, (row_count, 3), "vectors of rows")
@@ -161,8 +171,7 @@ class CompiledPieces:
         slopes: (p,) W, receives those along the new directions, -g^T H^-1 g for the gradients g and Hessians H of psi.
         """
         for one, kind in ((tasks, np.int32), (slopes, np.float64)):
-            if one.shape != (self._count,) or one.dtype != kind or not one.flags.c_contiguous:
-                raise ValueError(f"tasks and slopes must be contiguous arrays of {self._count} pieces")
+            require_result(one, (self._count,), kind, "tasks and slopes")
         self._library.piece_steps(self._count, ctypes.addressof(self._structure), *pointers(tasks, slopes))
 
     def _check_elements(
@@ -170,8 +179,8 @@ class CompiledPieces:
     ) -> None:
         count = len(elements.nodes)
         require_indices(elements.nodes, (count, size), node_count, "elements")
-        require_indices(elements.places + 1, (count, size, size), block_count + 1, "places of blocks")
-        self._check_starts(elements.starts, count, "elements")
+        require_indices(elements.places, (count, size, size), block_count, "places of blocks", -1)
+        require_rows(elements.starts, self._count, count, "elements")
         if len(elements.numbers) != numbers:
             raise ValueError(f"elements of {size} nodes have {numbers} numbers each")
         for one in elements.numbers:
@@ -182,13 +191,8 @@ class CompiledPieces:
         if weights.shape != (count, node_count):
             raise ValueError(f"weights have shape {weights.shape}; expected ({count}, {node_count})")
         require_contacts(weights, contacts.vectors, (*contacts.scalars, contacts.friction, contacts.forces))
-        self._check_starts(contacts.starts, count, "contacts")
+        require_rows(contacts.starts, self._count, count, "contacts")
         return count
-
-    def _check_starts(self, starts: Index, count: int, name: str) -> None:
-        require_indices(starts, (self._count + 1,), count + 1, f"first {name}")
-        if starts[0] != 0 or starts[-1] != count or (np.diff(starts) < 0).any():
-            raise ValueError(f"the pieces do not divide {count} {name}")
 
 
 _REAL_NAMES = (

@@ -14,8 +14,8 @@ from .library import (
     integers,
     pointers,
     require_indices,
+    require_pattern,
     require_row_count,
-    require_rows,
     require_shape,
 )
 
@@ -95,8 +95,7 @@ class EnvelopeFactors:
         """
         count, stored = len(starts) - 1, len(columns)
         require_row_count(count, "nodes")
-        require_indices(columns, (stored,), count, "columns of blocks")
-        require_rows(starts, stored, "blocks", 1)
+        require_pattern(starts, columns, count)
         rows = np.arange(count)
         first = columns[starts[:-1]].astype(np.int64)
         if (first > rows).any():

@@ -94,5 +94,5 @@ def test_compiled_contacts_refuse_wrong_arguments(kernel: native.KernelLibrary) 
         compiled.add_blocks(x, 1.0, (slots, starts, columns), blocks[1:])
     weights = rows.weights.copy()
     weights.indices[0] = NODES
-    with pytest.raises(ValueError, match="nodes of contacts"):
+    with pytest.raises(ValueError, match="weights of contacts refer"):
         contact_potential(ContactSet(**{**vars(rows), "weights": weights}), pressing)
