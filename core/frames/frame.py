@@ -33,7 +33,7 @@ _INTEGERS: dict[str, tuple[float, float, slice]] = {
     "violence": (0.0, 2.0**31, slice(3)),
 }
 # Suffix of the name of a term's reference flow.
-_REFERENCE_SUFFIX = ", where its stiffness is found"
+REFERENCE_SUFFIX = ", where its stiffness is found"
 # Names in older files of the arrays that are now shared by all kinds of bodies.
 _FORMER_NAMES = {"yarns still": "still", "pull on yarns": "pull from outside"}
 
@@ -122,7 +122,7 @@ def _block_arrays(one: BlockHistory) -> dict[str, Array]:
     yarns, sleep, catch = one.yarns, one.sleep, one.catch
     found: dict[str, Any] = {
         **one.terms,
-        **{f"{name}{_REFERENCE_SUFFIX}": flow for name, flow in one.reference_flows.items()},
+        **{f"{name}{REFERENCE_SUFFIX}": flow for name, flow in one.reference_flows.items()},
         "deformation velocity": deformation and deformation.velocity,
         "elastic force": deformation and deformation.elastic_gradient,
         "elastic force rate": deformation and deformation.force_rate,
@@ -162,8 +162,8 @@ def _read_block(reader: _ArrayReader) -> BlockHistory:
     switches, lag = reader.take_optional("muscles", -1, 2), reader.take_optional("contraction lag", 3)
     sensors, violence = reader.take_optional("sensors", -1), reader.take_optional("violence", 3)
     caught, steering = reader.take_optional("catch", -1, 7), reader.take_optional("steering", -1, -1)
-    reference_names = [name for name in reader.rest if name.endswith(_REFERENCE_SUFFIX)]
-    reference_flows = {name.removesuffix(_REFERENCE_SUFFIX): reader.rest.pop(name) for name in reference_names}
+    reference_names = [name for name in reader.rest if name.endswith(REFERENCE_SUFFIX)]
+    reference_flows = {name.removesuffix(REFERENCE_SUFFIX): reader.rest.pop(name) for name in reference_names}
     return BlockHistory(
         deformation,
         reader.rest,

@@ -18,6 +18,8 @@ _EXR_MAGIC = b"\x76\x2f\x31\x01\x02\x00\x00\x00"
 # Pixel types of OpenEXR.
 _EXR_TYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<f2"), 2: np.dtype("<f4")}
 _CHANNELS = (b"B", b"G", b"R")
+# Largest ratio of Deflate.
+_MAX_RATIO = 1032
 
 
 def encode_png(values: Array) -> bytes:
@@ -48,7 +50,12 @@ def decode_png(data: bytes) -> Array:
         place += 12 + length
     try:
         width, height, depth, color, _, _, _ = struct.unpack(">IIBBBBB", chunks[b"IHDR"])
-        rows = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), dtype=np.uint8).reshape(height, 1 + 6 * width)
+        size, packed = height * (1 + 6 * width), chunks[b"IDAT"]
+        # A small file can claim to be, or become, arbitrarily large.
+        content = zlib.decompressobj().decompress(packed, size + 1) if 0 < size <= _MAX_RATIO * len(packed) else b""
+        if len(content) != size:
+            raise ValueError("a PNG file is damaged: it has another size")
+        rows = np.frombuffer(content, dtype=np.uint8).reshape(height, 1 + 6 * width)
     except (KeyError, struct.error, zlib.error) as error:
         raise ValueError(f"a PNG file is damaged: {error}") from error
     if (depth, color) != (16, 2) or rows[:, 0].any():
@@ -93,7 +100,8 @@ def decode_exr(data: bytes) -> Array:
         while data[place] != 0:
             name_end = data.index(b"\0", place)
             kind_end = data.index(b"\0", name_end + 1)
-            (length,) = struct.unpack_from("<i", data, kind_end + 1)
+            # Unsigned: a negative length would lead back.
+            (length,) = struct.unpack_from("<I", data, kind_end + 1)
             found[data[place:name_end]] = data[kind_end + 5 : kind_end + 5 + length]
             place = kind_end + 5 + length
         left, top, right, bottom = struct.unpack("<iiii", found[b"dataWindow"])
@@ -102,9 +110,11 @@ def decode_exr(data: bytes) -> Array:
     except (IndexError, KeyError, struct.error) as error:
         raise ValueError(f"an OpenEXR file is damaged: {error}") from error
     width, height = right - left + 1, bottom - top + 1
-    if found.get(b"compression") != b"\0":
+    if found.get(b"compression") != b"\0" or min(width, height) < 1:
         raise ValueError("not an OpenEXR file of this exporter")
     size = 8 + 3 * width * kind.itemsize
+    if place + 1 + (8 + size) * height != len(data):
+        raise ValueError("an OpenEXR file is damaged: it has another size")
     blocks = np.frombuffer(data, dtype=np.uint8, offset=place + 1 + 8 * height).reshape(height, size)
     lines = np.ascontiguousarray(blocks[:, 8:]).view(kind).reshape(height, 3, width)
     return np.asarray(lines.transpose(0, 2, 1)[:, :, ::-1].astype(float))

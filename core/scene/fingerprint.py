@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import Array
+from ..base.errors import MAX_SHOWN, printable_text
 from ..base.wording import format_number
 from .body import Body
 from .parameters import PARAMETERS, AffectedPart, FrontDirection, StiffnessBy
@@ -17,6 +18,8 @@ from .scene import Scene
 
 # Increased whenever the same inputs give different frames than before.
 RESULTS_VERSION = 7
+# Largest number of changes that a message lists.
+_MAX_CHANGES = 20
 
 # Labels in older caches, and their current names.
 _FORMER_LABELS = {
@@ -150,13 +153,15 @@ def describe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[
     several = len(now["bodies"]) > 1
     names = {**before.get("names", {}), **now["names"]}
     for mark in {**now["bodies"], **before.get("bodies", {})}:
-        name = names.get(mark, mark)
+        name = printable_text(names.get(mark, mark), 2 * MAX_SHOWN)
         if mark not in now["bodies"] or mark not in before.get("bodies", {}):
             found.append(f"{name}, which is {'new' if mark in now['bodies'] else 'gone'},")
             continue
         differing = _differences(before["bodies"][mark], now["bodies"][mark])
         found += [f"{name}: {what}" for what in differing] if several else differing
-    return found
+    # Headers of caches may contain any number of inputs.
+    more = len(found) - _MAX_CHANGES
+    return found if more <= 0 else [*found[:_MAX_CHANGES], f"{more} more"]
 
 
 def describe_known_changes(before: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
@@ -196,14 +201,14 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
     return [
         f"{name} ({_format_value(old[name])}, now {_format_value(now[name])})"
         if isinstance(now.get(name), int | float) and name in old
-        else name
+        else printable_text(name, MAX_SHOWN)
         for name in {**now, **old}
         if old.get(name) != now.get(name)
     ]
 
 
 def _format_value(value: object) -> str:
-    return format_number(value, 6) if isinstance(value, float) else str(value)
+    return format_number(value, 6) if isinstance(value, float) else printable_text(str(value), MAX_SHOWN)
 
 
 def _array_digests(body: Body) -> dict[str, object]:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from ..base.arrays import Array
-from ..frames.frame import Frame, history_arrays
+from ..frames.frame import REFERENCE_SUFFIX, Frame, history_arrays
 from ..objective.plastic_update import plastic_terms
 from ..scene.body import SceneSample
+from ..scene.parameters import PARAMETERS
 from ..system.discretization import BodyDiscretization
 from ..system.state import SystemContacts
 from .simulation import Simulation
@@ -21,6 +24,8 @@ from .simulation import Simulation
 _TEMPORARY_PARTS = {"elastic force", "elastic force rate", "yarn speeds", "still", "pull from outside", "steering"}
 # Parts whose number of rows changes from frame to frame.
 _VARYING_PARTS = {"contacts", "impacts", "still", "pull from outside", "steering"}
+# Largest permanent strain, with a margin for rounding.
+_MAX_STRAIN = 1.01 * float(PARAMETERS["plastic_most"].max) / 100.0
 # Largest difference of a frame's time from its number, in frames; times are sums of many substeps.
 _TIME_TOLERANCE = 1e-3
 
@@ -45,6 +50,8 @@ def find_fault(frame: Frame, previous: Frame | None, simulation: Simulation, sam
     for name, arrays in found.items():
         if not _fits_block(arrays, known[name]):
             return f"the history of {name} has another size"
+        if not all(map(_is_possible_flow, _flows(arrays, known[name]))):
+            return f"the permanent deformation of {name} is impossible"
     for island in simulation.islands if sample is None else simulation.version_at(sample).statics.islands:
         contacts = frame.state.history.contacts.get(island.system.name)
         if contacts is not None and not _fits_regions(contacts, len(island.system.regions)):
@@ -55,12 +62,31 @@ def find_fault(frame: Frame, previous: Frame | None, simulation: Simulation, sam
 def _fits_block(arrays: Mapping[str, Array], block: BodyDiscretization) -> bool:
     """Return whether the history of a block has its number of nodes and elements."""
     expected = {term.name: term.flow.zero_flow().shape for term in plastic_terms(block)}
+    expected |= {f"{name}{REFERENCE_SUFFIX}": shape for name, shape in expected.items()}
     expected |= {"catch": (len(block.rest), 7)}
     expected |= {name: (len(block.rest), 3) for name in ("deformation velocity", "elastic force", "elastic force rate")}
     pull = arrays.get("pull from outside")
     if pull is not None and pull.shape not in ((3,), (len(block.rest), 3)):
         return False
     return all(arrays[name].shape == shape for name, shape in expected.items() if name in arrays)
+
+
+def _flows(arrays: Mapping[str, Array], block: BodyDiscretization) -> list[Array]:
+    """Return the flows of a block, and those at which its stiffness was found."""
+    names = [f"{term.name}{suffix}" for term in plastic_terms(block) for suffix in ("", REFERENCE_SUFFIX)]
+    return [arrays[name] for name in names if name in arrays]
+
+
+def _is_possible_flow(flow: Array) -> bool:
+    """Return whether tensors (m, d, d) of a plastic flow have stretches that Maximum allows, so that they are regular.
+
+    The flows of springs and bending (m,) are strains, and any finite one is possible.
+    """
+    if flow.ndim < 3 or not len(flow):
+        return True
+    stretches = np.linalg.svd(flow, compute_uv=False)
+    most = float(np.exp(_MAX_STRAIN))
+    return bool(stretches.min() >= 1.0 / most and stretches.max() <= most)
 
 
 def _fits_regions(contacts: SystemContacts, region_count: int) -> bool:

@@ -26,11 +26,11 @@ from dampsim.core.native import library
 from dampsim.core.native.blocks import CompiledBlocks
 from dampsim.core.native.box_tree import BoxTree, EdgeTree, MovingEdgeTree, RuleArrays, SweptTree, TriangleTree
 from dampsim.core.native.contacts import CompiledContacts
+from dampsim.core.native.elements import BlockFactors, CompiledMembrane, CompiledShell
 from dampsim.core.native.fronts import CompiledFronts
 from dampsim.core.native.noise import compiled_noise
 from dampsim.core.native.pieces import CompiledPieces, PieceContacts, PieceElements, PieceRows
 from dampsim.core.native.ropes import CompiledRods, CompiledSprings, EnvelopeFactors
-from dampsim.core.native.sheets import BlockFactors, CompiledMembrane, CompiledShell
 from dampsim.core.native.tetrahedra import CompiledTetrahedra
 
 pytestmark = pytest.mark.kernel
