@@ -104,9 +104,8 @@ def hostile_arrays(content: bytes, dice: random.Random) -> bytes:
     elif change == "exchanged":
         table[name], table[other] = table[other], table[name]
     elif change == "renamed":
-        table[dice.choice(["memory/", "memory/\x1f", "memory/x\x1fcatch", "__class__", "../x", other])] = table.pop(
-            name
-        )
+        new_name = dice.choice(["memory/", "memory/\x1f", "memory/x\x1fcatch", "__class__", "../x", other])
+        table[new_name] = table.pop(name)
     text = json.dumps(head).encode()
     size = dice.choice([0, 1, 2**32, 2**64 - 1, len(text) - 1, len(text) + 8]) if change == "length" else len(text)
     return _MARK + size.to_bytes(8, "little") + hashlib.sha256(text).digest() + text + data

@@ -8,6 +8,7 @@ Sampler. A bake to existing bones animates their poses. Each bone stores the pre
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import bpy
 import numpy as np
 
+from ...core.base.untrusted_files import parse_json
 from .animation import all_strips
 from .dampsim_names import bake_mark, is_rig_modifier, plays_bake
 
@@ -49,13 +51,19 @@ def read_record(mesh: Any) -> BoneRecord | None:
     if stored is None:
         return None
     try:
-        head = json.loads(stored["head"])
-        names: list[str] = head["names"]
+        head = parse_json(_checked_text(stored["head"]))
+        names: list[str] = [_checked_text(one) for one in head["names"]]
         vertices = np.frombuffer(stored["vertices"], dtype=np.int32).tolist()
         old, new = (_unpack(stored[f"{key}_counts"], stored[f"{key}_groups"], stored[f"{key}_weights"], names)
                     for key in ("old", "new"))  # fmt: skip
         record = BoneRecord(
-            str(head["mark"]), dict(head["parents"]), int(head["count"]), vertices, old, new, bool(stored["muted"])
+            str(head["mark"]),
+            {_checked_text(one): _checked_text(other) for one, other in head["parents"].items()},
+            int(head["count"]),
+            vertices,
+            old,
+            new,
+            bool(stored["muted"]),
         )
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         return None
@@ -67,8 +75,8 @@ def record_mark(mesh: Any) -> str:
     """Return the mark of the bake that a mesh records; '' without one. Panels call this at each redraw."""
     stored = mesh.get(_RECORD) if isinstance(mesh, bpy.types.Mesh) else None
     try:
-        return str(json.loads(stored["head"])["mark"]) if stored is not None else ""
-    except (KeyError, TypeError, ValueError):
+        return str(parse_json(_checked_text(stored["head"]))["mark"]) if stored is not None else ""
+    except (KeyError, IndexError, TypeError, ValueError):
         return ""
 
 
@@ -96,12 +104,20 @@ def remove_record(mesh: Any) -> None:
         del mesh[_RECORD]
 
 
+def _checked_text(value: Any) -> str:
+    """Return a text. Raises TypeError for another type."""
+    if not isinstance(value, str):
+        raise TypeError("it is no text")
+    return value
+
+
 def _unpack(counts: bytes, groups: bytes, weights: bytes, names: Sequence[str]) -> list[Memberships]:
     numbers, values = np.frombuffer(groups, dtype=np.int32), np.frombuffer(weights, dtype=np.float32)
-    flat = [(names[number], float(value)) for number, value in zip(numbers.tolist(), values, strict=True)]
-    ends = np.cumsum(np.frombuffer(counts, dtype=np.int32)).tolist()
-    if (ends[-1] if ends else 0) != len(flat):
+    sizes = np.frombuffer(counts, dtype=np.int32)
+    if (numbers < 0).any() or (sizes < 0).any() or not np.isfinite(values).all() or sizes.sum() != len(values):
         raise ValueError("weights do not match their number")
+    flat = [(names[number], float(value)) for number, value in zip(numbers.tolist(), values, strict=True)]
+    ends = np.cumsum(sizes).tolist()
     return [flat[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
@@ -246,7 +262,12 @@ def kept_pose(bone: bpy.types.PoseBone) -> dict[str, list[float]]:
     found = stored.to_dict() if hasattr(stored, "to_dict") else {}
     known = ("location", "rotation_euler", "rotation_quaternion", "scale")
     lists = {name: list(one) for name, one in found.items() if name in known and isinstance(one, (list, tuple))}
-    return {name: values for name, values in lists.items() if len(values) == len(getattr(bone, name))}
+    return {
+        name: values
+        for name, values in lists.items()
+        if len(values) == len(getattr(bone, name))
+        and all(isinstance(value, float) and math.isfinite(value) for value in values)
+    }
 
 
 def pose_mark(bone: bpy.types.PoseBone) -> str:

@@ -32,8 +32,20 @@ def _to_json(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _from_json(values: Mapping[str, Any]) -> dict[str, Any]:
+def _from_json(values: Any) -> dict[str, Any]:
+    """Return the values of _to_json(). Raises ValueError for others."""
+    if not isinstance(values, dict) or any(isinstance(value, list | dict) for value in values.values()):
+        raise ValueError("it has no values")
     return {name: float(value) if value in _NOT_FINITE else value for name, value in values.items()}
+
+
+def _check_curve(curve: SettleCurve) -> None:
+    """Raise ValueError unless the fields of a curve have the right types and lengths."""
+    numbers = curve.dial, curve.rest, curve.bounce, curve.overshoot, curve.swing
+    lines = [one for one in (curve.frames, curve.measured, curve.predicted, curve.envelope) if one is not None]
+    are_numbers = all(type(one) in (int, float) for one in numbers) and isinstance(curve.since, str)
+    if not are_numbers or len(lines) < 2 or any(one.shape != (len(curve.frames),) for one in lines):
+        raise ValueError("its curve is damaged")
 
 
 @dataclass(frozen=True)
@@ -58,7 +70,11 @@ class SweepCheckpoint:
                 if data.facts["curve"] is not None:
                     arrays = {name: data.read(name) if name in data.names else None for name in _ARRAYS}
                     curve = SettleCurve(**arrays, **_from_json(data.facts["curve"]))
-                return _from_json(data.facts["row"]), curve, list(data.read("shapes"))
+                    _check_curve(curve)
+                shapes = data.read("shapes")
+                if shapes.ndim != 3 or shapes.shape[2] != 3 or not np.isfinite(shapes).all():
+                    raise ValueError("its shapes are not vertices of frames")
+                return _from_json(data.facts["row"]), curve, list(shapes)
         except _READ_ERRORS:
             return None
 

@@ -148,7 +148,10 @@ def _vertex_motion(scene: bpy.types.Scene, obj: bpy.types.Object) -> list[Array]
 
 def assemble_sheet(strips: Sequence[Sequence[Path]], path: Path) -> None:
     """Write one picture with a row for each strip. All pictures have the same size. Raises SceneError."""
-    rows = [np.concatenate([_read_pixels(one) for one in strip], axis=1) for strip in strips]
+    pictures = [[_read_pixels(one) for one in strip] for strip in strips]
+    if len({picture.shape for strip in pictures for picture in strip}) > 1:
+        raise SceneError(f"{path}: its pictures have different sizes; render again, or set --pictures 0.")
+    rows = [np.concatenate(strip, axis=1) for strip in pictures]
     # The first row of pixels is at the bottom.
     whole = np.concatenate(rows[::-1], axis=0)
     image = bpy.data.images.new("DampSim Sheet", whole.shape[1], whole.shape[0])
@@ -177,6 +180,8 @@ def _read_pixels(path: Path) -> Array:
         flat = np.empty(len(pixels), dtype=np.float32)
         pixels.foreach_get(flat)
         size: Any = image.size
+        if not flat.size:
+            raise SceneError(f"{path} is damaged; render again, or set --pictures 0.")
         return flat.reshape(size[1], size[0], -1).astype(float)
     finally:
         bpy.data.images.remove(image)

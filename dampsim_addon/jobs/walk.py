@@ -11,6 +11,7 @@ import bpy
 import numpy as np
 
 from ...core import Controller, DampSimError
+from ...core.base.computation import map_steps
 from ...core.base.untrusted_files import parse_json
 from ...core.base.wording import format_count, format_number
 from ...core.gait.gait_search import Walk, WalkSearch, find_walks
@@ -18,7 +19,7 @@ from ..model.groups import group_of
 from ..scene_reader.isolation import isolated_sampler
 from ..scene_reader.scene_builder import check_object
 from ..status.results import remove_ghosts
-from ..work.steps import Step, map_steps
+from ..work.steps import Step
 from .prepare import prepare_scene
 
 # Largest delay of a muscle, frames.
@@ -73,15 +74,23 @@ def _stored_numbers(walk: bpy.types.PropertyGroup) -> list[dict[str, Any]]:
     try:
         return [
             {
-                "weights": [float(weight) for weight in one["weights"]],
-                "threshold": float(one["threshold"]),
-                "fps": max(float(one["fps"]), 1.0),
+                "weights": [_finite(weight) for weight in one["weights"]],
+                "threshold": _finite(one["threshold"]),
+                "fps": max(_finite(one["fps"]), 1.0),
                 "delay": min(max(int(one["delay"]), 0), _MAX_DELAY),
             }
             for one in parse_json(walk.numbers)
         ]
     except (ValueError, TypeError, KeyError):
         return []
+
+
+def _finite(value: Any) -> float:
+    """Return a number. Raises TypeError and ValueError, also for texts such as 'nan'."""
+    number = float(value)
+    if not np.isfinite(number):
+        raise ValueError("it is not finite")
+    return number
 
 
 def with_walk(controller: Controller, walk: bpy.types.PropertyGroup) -> Controller:

@@ -19,6 +19,7 @@ from typing import Any
 import bpy
 
 from ...core import PARAMETERS, Parameter
+from ...core.base.errors import MAX_SHOWN, printable_text
 from ...core.base.untrusted_files import parse_json
 from ...core.base.wording import without_exponents
 from ...core.scene.fingerprint import describe_known_changes, known_inputs
@@ -346,7 +347,7 @@ def _format_value(parameter: Parameter, value: object) -> str:
 
 
 def _format_missing(value: str) -> str:
-    return without_exponents(value) or "none"
+    return printable_text(without_exponents(value), 2 * MAX_SHOWN) or "none"
 
 
 def _previous_names(obj: bpy.types.Object, bake_inputs: Iterable[str]) -> dict[bpy.types.Object, str]:

@@ -192,9 +192,13 @@ def file_fault(path: Path) -> str:
     if not path.is_file():
         return "gone"
     try:
-        checksum_file, size = open_regular_file(_checksum_file(path), follow_link=True)
-        with checksum_file, path.open("rb") as file:
-            is_intact = checksum_file.read(size) == hashlib.file_digest(file, "sha256").hexdigest().encode()
+        checksum_file, _ = open_regular_file(_checksum_file(path), follow_link=True)
+        with checksum_file:
+            # One byte more than a checksum has, whatever the size of the file.
+            checksum = checksum_file.read(2 * hashlib.sha256().digest_size + 1)
+        file, _ = open_regular_file(path, follow_link=True)
+        with file:
+            is_intact = checksum == hashlib.file_digest(file, "sha256").hexdigest().encode()
     except (OSError, ValueError):
         return "damaged"
     return "" if is_intact else "damaged"

@@ -60,7 +60,9 @@ def stored_weights(obj: bpy.types.Object) -> list[tuple[float, float]]:
     except (TypeError, ValueError):
         # Something else has changed the text.
         return []
-    return sorted((frame, min(max(weight, 0.0), 1.0)) for frame, weight in points if math.isfinite(frame))
+    # The text 'nan' is a number for float().
+    finite = [(frame, weight) for frame, weight in points if math.isfinite(frame) and math.isfinite(weight)]
+    return sorted((frame, min(max(weight, 0.0), 1.0)) for frame, weight in finite)
 
 
 def store_weights(obj: bpy.types.Object, points: list[tuple[float, float]]) -> None:

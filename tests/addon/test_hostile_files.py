@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -13,8 +15,9 @@ from typing import Any
 import bpy
 import numpy as np
 import pytest
-from hostile_files import QUICK, SLOW, VALUES, assert_is_sentence, damaged_bytes, hostile_value
-from scenes import new_scene, wobbler
+from hostile_files import QUICK, SLOW, VALUES, assert_is_sentence, damaged_bytes, hostile_arrays, hostile_value
+from scenes import armature, new_scene, wobbler
+from test_baking import bake
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
@@ -96,13 +99,18 @@ def test_damaged_farm_files_are_reported(load: Load, tmp_path: Path, count: int)
 @counts
 def test_damaged_sweep_files_are_ignored(load: Load, tmp_path: Path, count: int) -> None:
     checkpoint, dice = load("dampsim_addon.compare.checkpoint").SweepCheckpoint(tmp_path, "mark"), random.Random(4)
-    checkpoint.write(1, {"sag": 1.0, "rest": float("inf")}, None, [np.zeros((4, 3))] * 2)
+    curve = load("core").SettleCurve(np.ones(4), np.ones(4), np.ones(4), None, 24.0, float("inf"), 0.3, 0.2)
+    checkpoint.write(1, {"sag": 1.0, "rest": float("inf")}, curve, [np.zeros((4, 3))] * 2)
     path = next(tmp_path.iterdir())
     content = path.read_bytes()
     for _ in range(count):
-        path.write_bytes(damaged_bytes(content, dice))
+        path.write_bytes(dice.choice([damaged_bytes, hostile_arrays])(content, dice))
         found = checkpoint.read(1)
-        assert found is None or isinstance(found[0], dict)
+        if found is not None:
+            row, found_curve, shapes = found
+            assert all(isinstance(value, str | int | float | None) for value in row.values())
+            assert np.isfinite(np.array(shapes).reshape(-1, 3)).all()
+            assert found_curve is None or (found_curve.summary and found_curve.has_missed_dial in (True, False))
 
 
 @counts
@@ -116,13 +124,158 @@ def test_damaged_stored_texts_are_ignored(load: Load, tmp_path: Path, count: int
     group.muscles.add()
     walk = group.walks.add()
     known = [json.loads(text) for text in (group.baked_of, group.baked_from)]
+    landing = load("dampsim_addon.targets.landing")
     for _ in range(count):
-        group.baked_of, group.baked_from, walk.numbers = (
-            hostile_json(value, dice).decode("utf-8", "replace").replace("\0", "") for value in (*known, numbers)
+        group.baked_of, group.baked_from, walk.numbers, group.blended_frames = (
+            hostile_json(value, dice).decode("utf-8", "replace").replace("\0", "")
+            for value in (*known, numbers, [[1.0, 0.0], [8.0, 1.0]])
         )
-        assert all(isinstance(text, str) for text in changes.changes_since_bake(obj, scene))
+        assert not any("\n" in text for text in changes.changes_since_bake(obj, scene))
+        assert np.isfinite(np.array(landing.stored_weights(obj))).all()
+        assert np.isfinite([muscle.threshold for muscle in group.muscles]).all()
         assert np.isfinite([changes.baked_number(obj, label) for label in ("Frame Start", "End", "Settle")]).all()
         if walks.is_compatible_walk(obj, walk):
             walks.apply_walk(obj, walk)
     with contextlib.suppress(RuntimeError):
         bpy.ops.dampsim.bake()
+
+
+RECORD_VALUES: list[Any] = [
+    0, -1, 1.5, float("nan"), float("inf"), "", "x", b"", b"\xff" * 7, bytes(400), [1, 2], {"a": 1},
+    "[" * 5000, "{}", "null",
+]  # fmt: skip
+
+
+@counts
+def test_damaged_bone_records_are_ignored(load: Load, tmp_path: Path, count: int) -> None:
+    """Records of bakes to bones, in the mesh and in pose bones, are ignored if something else has changed them."""
+    new_scene()
+    obj, dice = wobbler(tmp_path), random.Random(6)
+    records, rig = load("dampsim_addon.blender.bone_bakes"), armature(obj)
+    weights: Any = [[("low", 1.0)], [("low", 0.5)]]
+    known = records.BoneRecord("m", {"own": "low"}, len(obj.data.vertices), [0, 1], weights, weights[::-1])
+    records.write_record(obj.data, known)
+    name = next(iter(obj.data.keys()))
+    stored = obj.data[name].to_dict()
+    bone = rig.pose.bones["low"]
+    records.keep_pose(bone, "m", ["location", "scale"])
+    pose_name = next(iter(bone.keys()))
+    for _ in range(count):
+        changed = dict(stored)
+        key = dice.choice(list(changed))
+        if key == "head" and dice.random() < 0.7:
+            text = hostile_json(json.loads(stored["head"]), dice).decode("utf-8", "replace").replace("\0", "")
+            changed[key] = text[:100_000]
+        elif isinstance(changed[key], bytes) and dice.random() < 0.7:
+            changed[key] = damaged_bytes(changed[key], dice)
+        else:
+            changed[key] = dice.choice(RECORD_VALUES)
+        obj.data[name] = changed
+        assert isinstance(records.record_mark(obj.data), str)
+        found = records.read_record(obj.data)
+        if found is not None:
+            records.unmute_bone_weights(obj, records.mute_bone_weights(obj))
+            records.restore_groups(obj, found, [])
+            records.restore_weights(obj, found)
+            assert np.isfinite([one.weight for vertex in obj.data.vertices for one in vertex.groups]).all()
+        place: Any = dice.choice([[float("nan")] * 3, ["a", "b", "c"], [1.0, 2.0], [1, 2, 3], {"a": 1}, "x", 3.0])
+        bone[pose_name] = {"mark": dice.choice(["m", 5, [1]]), dice.choice(["location", "scale", "x"]): place}
+        records.restore_poses(rig, "m")
+        assert np.isfinite([*bone.location, *bone.scale]).all()
+
+
+SHOTS = """frames = "1:8"
+target = "PC2"
+[set]
+settle = 6
+[[shots]]
+file = "a.blend"
+name = "sh010"
+objects = ["Tail", "Ears"]
+wedges = { bounce = [10, 20], settle = 4 }
+[[shots]]
+file = "b.blend"
+pictures = 2
+"""
+
+
+@counts
+def test_damaged_shot_lists_are_refused(load: Load, tmp_path: Path, count: int) -> None:
+    """A damaged list is refused in one sentence; the folders of accepted ones are in the output folder."""
+    shots, dice, path, out = load("dampsim_addon.farm.shots"), random.Random(7), tmp_path / "list.toml", tmp_path
+    values = ['""', "nan", "1e400", "-0.0", "[[]]", "{}", "true", "1979-05-27", '"../../x"', '"=1+1"', '"CON"', '"-x"',
+              '"\\u202e"', '"1:2:3"', "{ a = { b = 1 } }", '"a\\nb"', "[3]", "99999999999999999999"]  # fmt: skip
+    for _ in range(count):
+        lines = SHOTS.splitlines()
+        number = dice.choice([k for k, line in enumerate(lines) if " = " in line])
+        lines[number] = f"{lines[number].split(' = ')[0]} = {dice.choice(values)}"
+        changed = damaged_bytes(SHOTS.encode(), dice) if dice.random() < 0.5 else "\n".join(lines).encode()
+        path.write_bytes(changed)
+        try:
+            units = shots.units_from_list(path, {}, out)
+        except load("core").DampSimError as error:
+            assert_is_sentence(str(error))
+        else:
+            for unit in units:
+                assert out in unit.folder.parents
+                assert ".." not in unit.folder.parts
+                assert "\n" not in unit.label
+
+
+@counts
+def test_damaged_vertex_textures_are_refused(load: Load, tmp_path: Path, count: int) -> None:
+    """A damaged description of vertex textures is refused in one sentence, or read as finite vertices."""
+    new_scene(4)
+    obj, dice = wobbler(tmp_path), random.Random(8)
+    bake(obj, "SHAPE_KEYS")
+    textures = load("dampsim_addon.jobs.export.vertex_textures")
+    load("dampsim_addon.api").export([obj], tmp_path / "out", ["VAT_PNG"])
+    path = tmp_path / "out_vat_png.json"
+    known = json.loads(path.read_text())
+    image = path.with_name(known["objects"][0]["offsets"])
+    content = image.read_bytes()
+    # Importing the mesh takes longer than all the rest.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(textures, "run_importer", lambda *_: None)
+        for _ in range(count):
+            path.write_bytes(hostile_json(known, dice))
+            image.write_bytes(content if dice.random() < 0.5 else damaged_bytes(content, dice))
+            try:
+                textures.VERTEX_TEXTURES_PNG.read(path)
+            except load("core").SceneError as error:
+                assert_is_sentence(str(error))
+
+
+def test_damaged_pictures_are_refused(load: Load, tmp_path: Path) -> None:
+    sheet, path = load("dampsim_addon.compare.contact_sheet"), tmp_path / "frame.png"
+    for content in (b"", b"x", b"\x89PNG\r\n\x1a\n" + bytes(100)):
+        path.write_bytes(content)
+        with pytest.raises(load("core").SceneError) as error:
+            sheet.assemble_sheet([[path]], tmp_path / "sheet.png")
+        assert_is_sentence(str(error.value))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "dead link"])
+def test_special_files_are_refused(load: Load, tmp_path: Path, kind: str) -> None:
+    """Pipes, devices and folders in place of files end no reader, which would wait for ever or fill the memory."""
+    make: dict[str, Callable[[Path], object]] = {
+        "pipe": os.mkfifo, "device": lambda path: path.symlink_to("/dev/zero"), "folder": Path.mkdir,
+        "dead link": lambda path: path.symlink_to("nowhere"),
+    }  # fmt: skip
+    path, error_type = tmp_path / "wild.json", load("core").DampSimError
+    make[kind](path)
+    cache_file, shots = load("dampsim_addon.targets.cache_file"), load("dampsim_addon.farm.shots")
+    for read in (
+        load("dampsim_addon.ui.objects.setup_operators").read_setup_file,
+        load("dampsim_addon.model.presets").preset_values,
+        lambda path: shots.units_from_list(path, {}, tmp_path),
+    ):  # fmt: skip
+        with pytest.raises(error_type) as error:
+            read(path)
+        assert_is_sentence(str(error.value))
+    assert load("dampsim_addon.farm.report_file").read_report(path) is None
+    baked = tmp_path / "bake.pc2"
+    baked.write_bytes(b"x")
+    make[kind](cache_file._checksum_file(baked))
+    assert cache_file.file_fault(baked) == "damaged"

@@ -18,6 +18,8 @@ import numpy as np
 
 from ....core import Array, SceneError
 from ....core.base.arrays import SinglePrecisionArray
+from ....core.base.errors import MAX_SHOWN, printable_text
+from ....core.base.untrusted_files import open_regular_file, read_json
 from ....core.frames.texture_files import decode_exr, decode_png, encode_exr, encode_png
 from ....core.geometry.mesh.rigid_motion import transform_points
 from ...blender.dampsim_names import PREFIX
@@ -201,18 +203,23 @@ def _write_images(
 
 def _read(images: _Images, path: Path) -> list[Array]:
     try:
-        head = json.loads(path.read_text(encoding="utf-8"))
+        head = read_json(path, follow_link=True)
         run_importer(bpy.ops.import_scene.gltf, path.with_name(head["mesh"]), "glTF")
         return [_read_motion(path, images, entry, int(head["frames"])) for entry in head["objects"]]
-    except (OSError, ValueError, KeyError, IndexError) as error:
-        raise SceneError(f"{path.name}: its files cannot be read ({error}); export again.") from error
+    except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, StopIteration, MemoryError) as error:
+        reason = printable_text(str(error), MAX_SHOWN).removesuffix(".") or type(error).__name__
+        raise SceneError(f"{path.name}: its files cannot be read ({reason}); export again.") from error
 
 
 def _read_motion(path: Path, images: _Images, entry: dict[str, Any], frames: int) -> Array:
     """Return the vertices (f, v, 3) of an imported mesh as a shader moves them, in world space."""
     node = entry["node"]
     obj = next(o for o in bpy.context.scene.objects if o.name == node or o.name.startswith(f"{node}."))
-    offsets = images.decode(path.with_name(entry["offsets"]).read_bytes())
+    file, size = open_regular_file(path.with_name(entry["offsets"]), follow_link=True)
+    with file:
+        offsets = images.decode(file.read(size))
+    if frames * int(entry["rows_per_frame"]) > len(offsets):
+        raise ValueError("an image has fewer rows than frames")
     if images.has_unit_range:
         least, most = np.array(entry["offset_min"]), np.array(entry["offset_max"])
         offsets = least + offsets * (most - least)

@@ -9,6 +9,7 @@ from bpy.props import BoolProperty, StringProperty
 from bpy.types import Context, Event, Operator, Panel, UILayout
 
 from ....core import DampSimError, ParameterError
+from ....core.base.untrusted_files import open_regular_file
 from ...model.objects import active_simulated, can_start_job, chosen_simulated, is_simulated
 from ...scene_reader.setups import MAX_BYTES, Setup, apply_setup, parse_setup, read_setup, setup_text
 from ...translations import report, translate
@@ -117,10 +118,11 @@ class DAMPSIM_OT_setup_load(ChosenObjectsOperator, _SetupFile, Operator):
 def read_setup_file(path: Path) -> Setup:
     """Return the setup of a JSON file. Raises ParameterError with one sentence."""
     try:
-        with path.open("rb") as file:
+        file, _ = open_regular_file(path, follow_link=True)
+        with file:
             text = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        problem = getattr(error, "strerror", None) or type(error).__name__
+        problem = getattr(error, "strerror", None) or str(error)
         raise ParameterError(f"{path.name}: it cannot be read ({problem}); choose another file.") from None
     return parse_setup(text, path.name)
 
