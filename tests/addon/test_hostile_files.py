@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -265,6 +266,9 @@ def test_special_files_are_refused(load: Load, tmp_path: Path, kind: str) -> Non
     }  # fmt: skip
     path, error_type = tmp_path / "wild.json", load("core").DampSimError
     make[kind](path)
+    # Ends a reader that waits for a writer of the pipe, with an error.
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.alarm(60)
     cache_file, shots = load("dampsim_addon.targets.cache_file"), load("dampsim_addon.farm.shots")
     for read in (
         load("dampsim_addon.ui.objects.setup_operators").read_setup_file,
@@ -279,3 +283,4 @@ def test_special_files_are_refused(load: Load, tmp_path: Path, kind: str) -> Non
     baked.write_bytes(b"x")
     make[kind](cache_file._checksum_file(baked))
     assert cache_file.file_fault(baked) == "damaged"
+    signal.alarm(0)
