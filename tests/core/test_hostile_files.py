@@ -190,9 +190,12 @@ def test_damaged_headers_are_refused(
 def test_messages_limit_foreign_words(baked: tuple[Simulation, Path, dict[str, bytes]]) -> None:
     """Names and values of a header are shown on one line, shortened, and not all of them."""
     inputs = cache_inputs(baked[0].scene)
-    wild = {f"wild\n{number}{'x' * 5000}": number for number in range(1000)}
-    for part in ({"shared": {**inputs["shared"], **wild}}, {"shared": {**inputs["shared"], "the frame rate": "a\nb" * 999}},
-                 {"bodies": {**inputs["bodies"], **dict.fromkeys(wild, {})}}):  # fmt: skip
+    wild, shared = {f"wild\n{number}{'x' * 5000}": number for number in range(1000)}, inputs["shared"]
+    for part in (
+        {"shared": {**shared, **wild}},
+        {"shared": {**shared, "the frame rate": "a\nb" * 999}},
+        {"bodies": {**inputs["bodies"], **dict.fromkeys(wild, {})}},
+    ):
         text = " and ".join(describe_changes({**inputs, **part}, inputs))
         assert text
         assert len(text) < 4000
