@@ -1,1 +1,1 @@
-"""Array types, errors, and memoised properties."""
+"""Array types, errors and wording, progress and kept results of computations, and files that anyone may have made."""

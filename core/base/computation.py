@@ -99,18 +99,15 @@ def run_steps(work: Generator[_Progress, None, _Result], on_step: Callable[[_Pro
             on_step(progress)
 
 
-Result = TypeVar("Result")
-
-
-class Memo(Generic[Result]):
+class Memo(Generic[_Result]):
     """Least-recently-used cache of results, by hashable keys."""
 
     def __init__(self, capacity: int) -> None:
         """Create an empty cache. capacity: number of results; the least recently used one is dropped first."""
         self._capacity = capacity
-        self._results: dict[Hashable, Result] = {}
+        self._results: dict[Hashable, _Result] = {}
 
-    def get(self, key: Hashable, make: Callable[[], Result]) -> Result:
+    def get(self, key: Hashable, make: Callable[[], _Result]) -> _Result:
         """Return the result stored under the key; make and store it if there is none."""
         if key in self._results:
             self._results[key] = result_found = self._results.pop(key)

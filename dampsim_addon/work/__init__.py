@@ -1,1 +1,1 @@
-"""Jobs as generators of steps: progress, threads, cancellation, and the modal operator that runs them."""
+"""Jobs as generators of steps: progress, threads, cancellation, the modal operator that runs them, and redraws."""
