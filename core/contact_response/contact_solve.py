@@ -18,7 +18,7 @@ from ..contact.intersections import exactly_checked_pairs
 from ..contact.penalty_and_friction import ContactPotential, ContactSet, PenaltyScaling
 from ..objective.plastic_update import has_plastic_flow
 from ..objective.sleep import contact_dial_values
-from ..objective.weave_problem import AnyStepProblem
+from ..objective.step_objective import StepObjective
 from ..settle.controls import Controls
 from ..settle.step_report import GuardCounts, Verdict
 from ..settle.support_modes import (
@@ -169,12 +169,12 @@ class ContactSolve:
 
     def solve(
         self,
-        make_problem: Callable[[ContactEnvironment | None], AnyStepProblem],
+        make_problem: Callable[[ContactEnvironment | None], StepObjective],
         minimise: Minimise,
         guess: Array | None,
         tolerance: float,
         is_rejected: Callable[[Array], bool] | None = None,
-    ) -> tuple[AnyStepProblem, Minimum]:
+    ) -> tuple[StepObjective, Minimum]:
         """Minimise with contacts until the contact set has converged, and return the problem and its minimum.
 
         make_problem: function that creates the problem for a contact environment.
@@ -315,7 +315,7 @@ class ContactSolve:
         }
         return frozenset(k for k in regions if k >= 0 and law_overshoot(self.controls.laws[k]) >= 0.0)
 
-    def finish_step(self, problem: AnyStepProblem, v: Array, is_final: bool) -> State:
+    def finish_step(self, problem: StepObjective, v: Array, is_final: bool) -> State:
         """Return the state after the step with velocities (f, 3) m/s.
 
         is_final: whether no shorter step follows; motion that ends in an intersection is then truncated.
@@ -334,7 +334,7 @@ class ContactSolve:
                 state = problem.state_after(v, {k for block in blocks for k in self.system.regions_of(block)})
         return self.state_with_contact_history(problem, state)
 
-    def state_with_contact_history(self, problem: AnyStepProblem, state: State) -> State:
+    def state_with_contact_history(self, problem: StepObjective, state: State) -> State:
         """Return the state after the step with rebounds applied and contact history added."""
         contact_potential, x, system = problem.contacts, state.positions, self.system
         contact_history, resultants = ContactHistory(), []
@@ -379,7 +379,7 @@ class ContactSolve:
         return replace(state, history=self.system.with_deformation(state.history, deformation))
 
     def _updated_support_modes(
-        self, problem: AnyStepProblem, state: State, impacts: list[Impact]
+        self, problem: StepObjective, state: State, impacts: list[Impact]
     ) -> tuple[SupportModes | None, ...]:
         """Return the support modes of each region at the end of the step; None where it has no support."""
         found: list[SupportModes | None] = [None] * len(self.system.regions)

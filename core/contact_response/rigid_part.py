@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from ..base.arrays import Array, Index
 from ..contact.penalty_and_friction import ContactPotential
 from ..geometry.mesh.rigid_motion import cross_product_sum, inverse_inertia
-from ..objective.weave_problem import AnyStepProblem
+from ..objective.step_objective import StepObjective
 from ..system.system import System
 
 # Tolerance on the sum of a contact's weights: it vanishes if the contact joins only free regions.
@@ -107,7 +107,7 @@ def floating_clusters(
     return [np.concatenate([system.regions[k].free for k in one]) for one in groups if not is_supported[one].any()]
 
 
-def conserve_momentum(system: System, problem: AnyStepProblem, v: Array, h: float, groups: list[Index]) -> Array:
+def conserve_momentum(system: System, problem: StepObjective, v: Array, h: float, groups: list[Index]) -> Array:
     """Return velocities (f, 3) m/s that conserve the momentum of each group, apart from external impulses in h seconds.
 
     The rigid motion of a group has inertia only. There psi is quadratic, and this is its minimum. The search leaves a
@@ -115,7 +115,7 @@ def conserve_momentum(system: System, problem: AnyStepProblem, v: Array, h: floa
     """
     if not groups:
         return v
-    free_index = problem.free_index
+    free_index = problem.unknowns.row_of_node
     gradient, corrected = problem.value_gradient(v)[1], v.copy()
     for nodes in groups:
         corrected[free_index[nodes]] -= h / float(system.mass[nodes].sum()) * gradient[free_index[nodes]].sum(axis=0)

@@ -22,7 +22,7 @@ from ..contact.intersections import (
     new_intersections,
     relative_depth,
 )
-from ..objective.weave_problem import AnyStepProblem
+from ..objective.step_objective import StepObjective
 from ..system.system import System
 
 # The depth left after truncation, as a fraction of the depth that becomes visible.
@@ -32,7 +32,7 @@ _DEPTH_FRACTION = 0.5
 def truncate_to_intersection_free(
     system: System,
     collision_state: CollisionState,
-    problem: AnyStepProblem,
+    problem: StepObjective,
     v: Array,
     intersecting_pairs: Sequence[SurfacePair],
     max_bisections: int,
@@ -71,7 +71,7 @@ def truncate_to_intersection_free(
 def _truncate_blocks(
     system: System,
     collision_state: CollisionState,
-    problem: AnyStepProblem,
+    problem: StepObjective,
     v: Array,
     blocks: frozenset[int],
     intersecting_pairs: Sequence[SurfacePair],
@@ -86,7 +86,7 @@ def _truncate_blocks(
     """
     surfaces = collision_state.model.surfaces
     nodes = np.concatenate([np.arange(len(system.rest))[system.slices[block]] for block in sorted(blocks)])
-    free_indices = problem.free_index[nodes]
+    free_indices = problem.unknowns.row_of_node[nodes]
     nodes, free_indices = nodes[free_indices >= 0], free_indices[free_indices >= 0]
     if not len(nodes):
         return None

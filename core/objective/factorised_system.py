@@ -34,11 +34,30 @@ ViscousMatrix = Callable[[Array], csr_matrix]
 """Function that returns the matrix C(x) in N s/m of a damping force -C(x) v."""
 
 
+class Unknowns:
+    """Unknowns of a step in rows of three numbers: velocities of nodes, then of yarn positions, if there are any.
+
+    nodes: (k,) nodes of the first rows.
+    row_of_node: (n,) row of each node, -1 for nodes without one: hard pins.
+    """
+
+    def __init__(self, nodes: Index, node_count: int) -> None:
+        self.nodes = nodes
+        self.row_of_node = np.full(node_count, -1)
+        self.row_of_node[nodes] = np.arange(len(nodes))
+
+    @property
+    def is_empty(self) -> bool:
+        """True if a step has nothing to solve."""
+        return len(self.nodes) == 0
+
+
 class FactorisedSystem:
     """System with its free nodes and with cached solves at rest.
 
     viscous: C(x), evaluated at each step's start; None without such a force.
-    free: (f,) nodes that are unknowns.
+    unknowns: of a step.
+    free: (f,) nodes that are not hard pins.
     dof: (3f,) indices of their coordinates in the stacked coordinates of all nodes.
     free_index: (n,) index of each node among the free nodes, -1 for hard pins.
     nearest_free_index: (n,) the same of each node's nearest free node, in its own block if possible.
@@ -51,8 +70,8 @@ class FactorisedSystem:
         self.system, self.viscous = system, viscous
         self.free = np.flatnonzero(~system.is_fixed)
         self.dof = (3 * self.free[:, None] + np.arange(3)).ravel()
-        self.free_index = np.full(len(system.rest), -1)
-        self.free_index[self.free] = np.arange(len(self.free))
+        self.unknowns = Unknowns(self.free, len(system.rest))
+        self.free_index = self.unknowns.row_of_node
         self.nearest_free_index = self._find_nearest_free_index()
         self.nodal_rotations = NodalRotations.from_system(system)
         self.region_slices: tuple[tuple[RegionSlice, ...], ...] = tuple(

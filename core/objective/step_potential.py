@@ -5,7 +5,7 @@ See docs/explanation/physics/02-settle-law.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,7 +19,7 @@ from ..settle.law import Coefficients
 from ..system.inputs import Inputs
 from ..system.links import Links
 from ..system.state import DeformationHistory, State
-from ..system.system import System
+from ..system.system import ActiveEnergy, System
 from ..system.term import StiffnessScaling
 from .factorised_system import FactorisedSystem
 from .tangent import Tangent, TangentBlock
@@ -61,13 +61,16 @@ class StepPotential:
     links: between the blocks.  contacts: active ones.  Either is None if there are none.
     """
 
-    def __init__(self, system: System, state: State, inputs: Inputs, factors: Array, theta: float | Array) -> None:
-        """factors: (b,) stiffness factor of each block.  theta: weight of the elastic energies, see ThetaWeights."""
+    def __init__(self, system: System, energies: Iterable[ActiveEnergy], factors: Array, theta: float | Array) -> None:
+        """energies: see System.active_energies().  factors: (b,) stiffness factor of each block.
+
+        theta: weight of the elastic energies, see ThetaWeights.
+        """
         self._system, self._factors = system, factors
         uniform = np.ndim(theta) == 0
         self._theta = float(theta) if uniform else 1.0
         self._energies: list[tuple[int, float, Energy, bool]] = []
-        for place, factor, energy in system.active_energies(state, inputs):
+        for place, factor, energy in energies:
             elastic = factor is StiffnessScaling.SCALED
             own = energy if uniform or not elastic else energy.with_nodal_scale(np.asarray(theta)[system.slices[place]])
             self._energies.append((place, float(factors[place]) if elastic else 1.0, own, elastic))

@@ -38,6 +38,7 @@ from .inertia import (
 from .reference_motion import StepContext, rotate
 from .rigid_prediction import project_onto_momenta
 from .sleep import is_nearly_still
+from .step_objective import StepObjective
 from .step_potential import (
     StepPotential,
     StepStartForces,
@@ -54,7 +55,7 @@ _ROTATION_ITERATIONS, _FACTORISATION_ITERATIONS = (4, 8, 16, 32, 64), (12, 36, 1
 _MAX_DEVIATION = 0.03
 
 
-class StepProblem:
+class StepProblem(StepObjective):
     """Potential psi(v) over the free nodes' velocities (f, 3), with its preconditioner."""
 
     def __init__(
@@ -70,21 +71,23 @@ class StepProblem:
     ) -> None:
         """use_fallback_coefficients: whether all regions use them.  damping_positions: see Stepper.step()."""
         system = stepper.system
-        self._stepper, self._state, self._h = stepper, state, h
+        self._stepper = stepper
         self._use_fallback_coefficients = use_fallback_coefficients
         self._environment = environment or ContactEnvironment()
         self._active_contacts: ActiveContacts | None = None
         self._stiffness_factors = controls.stiffness_per_block(len(system.blocks))
         self._is_static = controls.is_static
         self._has_drag = any(one.drag is not None for one in inputs)
-        self._end_positions = system.with_pins(state.positions, inputs)
-        self._reference = (self._end_positions - state.positions) / h
+        end_positions = system.with_pins(state.positions, inputs)
+        self._reference = (end_positions - state.positions) / h
         self._coefficients = [
             controls.coefficients(place, h, use_fallback_coefficients or self._uses_fallback(place, law))
             for place, law in enumerate(controls.laws)
         ]
         weights = nodal_theta(stepper, self._coefficients)
-        self._potential = StepPotential(system, state, inputs, self._stiffness_factors, weights.theta)
+        energies = system.active_energies(state, inputs)
+        potential = StepPotential(system, energies, self._stiffness_factors, weights.theta)
+        super().__init__(stepper.unknowns, potential, state, end_positions, h)
         self._assemble_inertia(StepContext.create(system, state, inputs, h), controls, weights)
         # M/s + h theta e K = theta e (M/(s theta e) + h K) with the stiffness factor e.
         theta = weights.theta if weights.is_uniform else 1.0
@@ -100,8 +103,6 @@ class StepProblem:
             self._damping_matrix = stepper.viscous(place).tocsr() + (
                 0 if self._damping_matrix is None else self._damping_matrix
             )
-        self._start_positions = take_rows(state.positions, stepper.free)
-        self._cached_positions: tuple[Array, Array] | None = None
         # Start an unpinned body with the velocity that its weight adds, so that no search step changes its momentum.
         self.start = self.clip_to_feasible(
             self._predicted + h * self._is_unpinned[:, None] * system.acceleration(inputs, stepper.free)
@@ -224,14 +225,6 @@ class StepProblem:
         theta = weights.theta if np.ndim(weights.theta) == 0 else np.asarray(weights.theta)[free]
         return np.asarray((each[0] if len(each) == 1 else each[system.node_blocks()[free]]) * theta)
 
-    def positions(self, v: Array) -> Array:
-        """Return the positions (n, 3) m of all nodes at the end of a step with velocities v (f, 3)."""
-        if self._cached_positions is None or self._cached_positions[0] is not v:
-            x = self._end_positions.copy()
-            x[self._stepper.free] = self._start_positions + self._h * v
-            self._cached_positions = v, x
-        return self._cached_positions[1]
-
     def value_gradient(self, v: Array) -> tuple[float, Array]:
         if self._active_contacts:
             self._active_contacts.evaluations += 1
@@ -344,26 +337,6 @@ class StepProblem:
         scaled_rate = self._potential.scaled_by_theta(force_rate, free)
         return direction, self._inertia[:, None] * direction + h * scaled_rate
 
-    def initial_guess(self, guess: Array | None) -> Array:
-        """Return the velocities (f, 3) m/s at which the search starts."""
-        return self.start if guess is None else self.clip_to_feasible(guess)
-
-    @property
-    def free_index(self) -> Index:
-        """Row of v of each node, (n,); -1 for hard pins."""
-        return self._stepper.free_index
-
-    @property
-    def previous_velocities(self) -> Array:
-        """Velocities (f, 3) m/s of the last step."""
-        return self._state.velocities[self._stepper.free]
-
-    def best_start(self, contacts: ContactSet, normal_forces: Array, *candidates: Array) -> Array:
-        """Return the candidate velocities (f, 3) with the lowest psi, with the contacts of set_contacts()."""
-        self._potential.set_contacts(ContactPotential(contacts, normal_forces) if len(contacts) else None)
-        starts = [self.clip_to_feasible(v) for v in candidates]
-        return min(starts, key=lambda v: self.value_gradient(v)[0])
-
     def clip_to_feasible(self, v: Array) -> Array:
         """Return velocities (f, 3), scaled down to the largest fraction that all terms admit."""
         fraction = self.largest_step(np.zeros_like(v), v)
@@ -394,10 +367,6 @@ class StepProblem:
         if self._damping_matrix is not None:
             total = total + self._damping_matrix[dof][:, dof]
         return total + self._h * self._potential.hessian(x, project)[dof][:, dof]
-
-    @property
-    def contacts(self) -> ContactPotential | None:
-        return self._potential.contacts
 
     def precondition(self, gradient: Array) -> Array:
         return self._preconditioner(gradient.ravel()).reshape(-1, 3)

@@ -11,76 +11,87 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..base.arrays import Array, Index, Mask
+from ..base.arrays import Array
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
 from ..geometry.mesh.rigid_motion import inverse_inertia, rigid_body_modes
-from ..materials import Energy
 from ..settle.controls import Controls, YarnDials
 from ..solvers.factorisation import LowRank
 from ..solvers.objective import AcceptedPoint
 from ..system.inputs import Inputs
 from ..system.state import State, YarnHistory
 from ..system.system import System
-from ..system.term import StiffnessScaling
-from ..system.weave_term import FrozenSliding, WeaveTerm
+from ..system.weave_term import FrozenSliding, find_weave_term
 from ..yarns.energy import SlidingFriction, crossing_normal_forces, gravity_energy, sum_gradients
-from ..yarns.woven_cloth import AssemblyPattern
 from .contact_problem import MAX_FRICTION_UPDATES
+from .factorised_system import FactorisedSystem, Unknowns
 from .inertia import first_mode_inertia
 from .reference_motion import RegionSlice, StepContext
-from .step_problem import StepProblem
+from .step_objective import StepObjective
+from .step_potential import StepPotential
 
 # Fraction of a yarn segment's mass that moves with its yarn position, which otherwise has no inertia within a plane.
 _PLACE_INERTIA_FRACTION = 1e-3
 
 
-class WeaveProblem:
+class WovenUnknowns(Unknowns):
+    """Unknowns of woven cloth: velocities of all nodes, then of the two yarn positions at each crossing.
+
+    term: of the cloth.
+    is_free: (t, 3) mask of the numbers that a search changes; hard pins have rows, but their velocities are given.
+    pattern: assembly pattern of matrices over them.
+    """
+
+    def __init__(self, system: System) -> None:
+        """system: a system with one block."""
+        super().__init__(np.arange(len(system.rest)), len(system.rest))
+        (block,) = system.blocks
+        term = find_weave_term(block.terms)
+        assert term is not None
+        self.term, cloth = term, term.cloth
+        self.is_free = cloth.stack_unknowns(np.zeros((cloth.count, 3)), np.ones(len(cloth.node))) > 0.0
+        self.is_free[: cloth.count] = ~system.is_fixed[:, None]
+        self.pattern = cloth.assembly_pattern(self.is_free)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.is_free.any()
+
+
+class WeaveProblem(StepObjective):
     """Potential psi(v) of woven cloth.
 
     v (t, 3) in m/s: the nodes' velocities, then those of the two yarn positions at each crossing, see WovenCloth.
     """
 
     def __init__(
-        self,
-        system: System,
-        term: WeaveTerm,
-        region_slices: Sequence[tuple[RegionSlice, ...]],
-        free: Mask,
-        scatter: AssemblyPattern,
-        state: State,
-        inputs: Inputs,
-        h: float,
-        controls: Controls,
+        self, stepper: FactorisedSystem, state: State, inputs: Inputs, h: float, controls: Controls, *unused: object
     ) -> None:
-        """region_slices: of the system's regions.  free: (t, 3).  scatter: of the cloth, for free unknowns only."""
-        cloth = term.cloth
-        self._system, self._cloth, self._state, self._h = system, cloth, state, h
-        self._free, self._scatter = free, scatter
+        """unused: further arguments of StepProblem, which do not apply to woven cloth."""
+        system, unknowns = stepper.system, stepper.unknowns
+        assert isinstance(unknowns, WovenUnknowns)
+        cloth, factors = unknowns.term.cloth, controls.stiffness_per_block(1)
+        self._system, self._cloth, self._free, self._pattern = system, cloth, unknowns.is_free, unknowns.pattern
         self._dials = controls.yarns[0] if controls.yarns else YarnDials()
-        factor = float(controls.stiffness_per_block(1)[0])
-        self._elastic = term.scaled_elastic(factor)
+        factor = float(factors[0])
+        self._elastic = unknowns.term.scaled_elastic(factor)
         yarns = state.history.block(system.name).yarns or YarnHistory.at_rest(cloth.rest_arc_lengths)
         self._u = yarns.positions
         grip_forces = np.where(cloth.can_slide, self._dials.grip + yarns.normal_forces, 0.0)
         self._friction = SlidingFriction(
             yarns.anchors, self._dials.friction * grip_forces, factor * cloth.stick_stiffness
         )
-        self._other_energies: list[tuple[float, Energy]] = [
-            (factor if kind is StiffnessScaling.SCALED else 1.0, energy)
-            for _, kind, energy in system.active_energies(state, inputs)
-            if not isinstance(energy, FrozenSliding)
-        ]
+        nodal = (one for one in system.active_energies(state, inputs) if not isinstance(one[2], FrozenSliding))
+        end_positions = system.with_pins(state.positions, inputs)
+        super().__init__(unknowns, StepPotential(system, nodal, factors, 1.0), state, end_positions, h)
         self._accelerations = np.broadcast_to(system.acceleration(inputs, np.arange(cloth.count)), (cloth.count, 3))
-        placed = system.with_pins(state.positions, inputs)
-        self._pin_velocities = (placed - state.positions) / h
-        self._assemble_inertia(StepContext.create(system, state, inputs, h), region_slices, controls, yarns.speeds)
+        self._pin_velocities = (end_positions - state.positions) / h
+        context = StepContext.create(system, state, inputs, h)
+        self._assemble_inertia(context, stepper.region_slices, controls, yarns.speeds)
         self._assemble_damping()
-        nothing = np.zeros_like(self._u)
-        pinned_velocities = cloth.stack_unknowns(self._pin_velocities, nothing)
-        self.start = np.where(free, cloth.stack_unknowns(state.velocities, self._sliding_speeds), pinned_velocities)
-        self.value_noise = 0.0
-        self.noise = 0.0
-        self.contacts: ContactPotential | None = None
+        pinned_velocities = cloth.stack_unknowns(self._pin_velocities, np.zeros_like(self._u))
+        velocities = cloth.stack_unknowns(state.velocities, self._sliding_speeds)
+        self.start = self.clip_to_feasible(np.where(self._free, velocities, pinned_velocities))
+        self.value_noise = self.noise = 0.0
         self._friction_updates = 0
 
     def _assemble_inertia(
@@ -157,21 +168,10 @@ class WeaveProblem:
             (self._cloth.bend_unknowns, damping.bend),
         )
         blocks = [damping.stretch, damping.bend, damping.shear, self._inertia, self._sliding_damping[:, None, None]]
-        self._constant = self._scatter.assemble(blocks)
-
-    @property
-    def free_index(self) -> Index:
-        """Row of v of each node, (n,): nodes come first."""
-        return np.arange(self._cloth.count)
-
-    @property
-    def _node_energies(self) -> list[tuple[float, Energy | ContactPotential]]:
-        """Energies that depend on the nodes only, with their factors."""
-        return [*self._other_energies, *([] if self.contacts is None else [(1.0, self.contacts)])]
+        self._constant = self._pattern.assemble(blocks)
 
     def set_contacts(self, contacts: ContactSet, normal_forces: Array, v: Array) -> None:
-        """Replace the contacts. normal_forces: (k,) N, lagged normal forces."""
-        self.contacts = ContactPotential(contacts, normal_forces) if len(contacts) else None
+        self._potential.set_contacts(ContactPotential(contacts, normal_forces) if len(contacts) else None)
         self._friction_updates = 0
 
     def accept(self, v: Array, value: float, gradient: Array) -> AcceptedPoint:
@@ -183,17 +183,12 @@ class WeaveProblem:
         ):
             return AcceptedPoint(value, gradient)
         self._friction_updates += 1
-        self.contacts = self.contacts.with_normal_forces_at(self.positions(v))
+        self._potential.set_contacts(self.contacts.with_normal_forces_at(self.positions(v)))
         return AcceptedPoint(*self.value_gradient(v))
-
-    def positions(self, v: Array) -> Array:
-        """Return the positions (n, 3) m at the step's end."""
-        return self.end_configuration(v)[0]
 
     def end_configuration(self, v: Array) -> tuple[Array, Array]:
         """Return positions (n, 3) and yarn positions (p,) at the step's end, m."""
-        ahead, slid = self._cloth.split_unknowns(v)
-        return self._state.positions + self._h * ahead, self._u + self._h * slid
+        return self.positions(v), self._u + self._h * self._cloth.split_unknowns(v)[1]
 
     def value_gradient(self, v: Array) -> tuple[float, Array]:
         cloth, h = self._cloth, self._h
@@ -205,10 +200,9 @@ class WeaveProblem:
         friction_energy, by_slip = self._friction.value_gradient(u)
         total, gradient = (elastic + weight + friction_energy) / h, slope + by_weight
         gradient[cloth.arc_length_unknown[cloth.can_slide]] += by_slip[cloth.can_slide]
-        for factor, energy in self._node_energies:
-            value, own = energy.value_gradient(x)
-            total += factor * value / h
-            gradient[: own.size] += factor * own.ravel()
+        nodal, by_node = self._potential.value_gradient(x)
+        total += nodal / h
+        gradient[: by_node.size] += by_node.ravel()
         flat, off = v.ravel(), (v - self._predicted).ravel()
         parts = [(cloth.passing_unknowns, self._inertia, off), *((where, what, flat) for where, what in self._viscous)]
         for where, blocks, of in parts:
@@ -232,13 +226,11 @@ class WeaveProblem:
         diagonal[cloth.arc_length_unknown[cloth.can_slide]] = h * self._friction.curvature(u)[cloth.can_slide]
         none = np.zeros((len(cloth.node), 4, 4))
         blocks = [h * own.stretch, h * own.bend, h * own.shear, none, diagonal[:, None, None]]
-        found = self._scatter.matrix(self._constant + self._scatter.assemble(blocks))
-        for factor, energy in self._node_energies:
-            more = energy.hessian(x, True).tocoo()
-            there = self._free.ravel()[more.row] & self._free.ravel()[more.col]
-            place = (more.row[there], more.col[there])
-            found = found + csr_matrix((factor * h * more.data[there], place), shape=found.shape)
-        return found
+        found = self._pattern.matrix(self._constant + self._pattern.assemble(blocks))
+        more = self._potential.hessian(x, True).tocoo()
+        there = self._free.ravel()[more.row] & self._free.ravel()[more.col]
+        place = (more.row[there], more.col[there])
+        return found + csr_matrix((h * more.data[there], place), shape=found.shape) if there.any() else found
 
     def largest_step(self, v: Array, direction: Array) -> float:
         """Return the largest fraction of the direction that keeps crossings at their minimum distance."""
@@ -251,18 +243,10 @@ class WeaveProblem:
 
     @property
     def previous_velocities(self) -> Array:
-        """Velocities of the last step, from which the search starts."""
         return self.start
 
-    def best_start(self, contacts: ContactSet, normal_forces: Array, *candidates: Array) -> Array:
-        """Return the velocities with the lowest psi, with contacts as in set_contacts()."""
-        self.contacts = ContactPotential(contacts, normal_forces) if len(contacts) else None
-        starts = [self.initial_guess(one) for one in candidates]
-        return starts[int(np.argmin([self.value_gradient(one)[0] for one in starts]))]
-
-    def initial_guess(self, guess: Array | None = None) -> Array:
-        """Return the start, or a guess, slowed down until crossings keep their minimum distance."""
-        v = self.start if guess is None else guess
+    def clip_to_feasible(self, v: Array) -> Array:
+        """Return velocities (t, 3), slowed down until crossings keep their minimum distance."""
         for _ in range(60):
             if (self._cloth.lengths(self.end_configuration(v)[1]) >= self._cloth.min_lengths).all():
                 break
@@ -297,8 +281,7 @@ class WeaveProblem:
         kept = velocities - cloth.sliding_velocities(self._masses, self._directions, speeds)
         sliding = cloth.sliding_velocities(masses, cloth.directions(x, u), speeds)
         forces = -gravity_energy(cloth, x, u, self._accelerations)[1].reshape(-1, 3)[: cloth.count]
-        for factor, energy in self._node_energies:
-            forces -= factor * energy.value_gradient(x)[1].reshape(-1, 3)
+        forces -= self._potential.value_gradient(x)[1]
         for region in self._system.regions:
             nodes = region.free
             found[nodes] = kept[nodes] + sliding[nodes]
@@ -313,7 +296,3 @@ class WeaveProblem:
                 inertia = np.einsum("fik,f,fil->kl", modes, after[nodes, 0], modes, optimize=True)
                 found[nodes] += modes @ (inverse_inertia(inertia) @ change)
         return found
-
-
-AnyStepProblem = StepProblem | WeaveProblem
-"""Objective of a step in which contacts may occur."""

@@ -28,6 +28,8 @@ class Objective(Protocol):
 
     value_noise: float
     """Differences of values up to this are due to rounding."""
+    low_rank: LowRank
+    """Low-rank part of the Hessian, which its sparse matrices do not contain."""
 
     def value_gradient(self, v: Array) -> tuple[float, Array]:
         """Return psi in W and its gradient (f, 3) in N."""
@@ -43,11 +45,6 @@ class Objective(Protocol):
 
     def accept(self, v: Array, value: float, gradient: Array) -> AcceptedPoint:
         """Accept v with its psi and gradient as the search's current point; may change the objective slightly."""
-        ...
-
-    @property
-    def low_rank(self) -> LowRank:
-        """Low-rank part of the Hessian, which its sparse matrices do not contain."""
         ...
 
 

@@ -16,11 +16,11 @@ from ..contact_response.push_out import PushOut
 from ..objective.factorised_system import FactorisedSystem, ViscousMatrix
 from ..objective.sleep import count_still_step, is_asleep, sleep_step
 from ..objective.steering import relax, steer
+from ..objective.step_objective import StepObjective
 from ..objective.step_problem import StepProblem
-from ..objective.weave_problem import AnyStepProblem
+from ..objective.weave_problem import WeaveProblem
 from ..settle.controls import Controls
 from ..settle.step_report import StepReport
-from ..settle.support_modes import ContactEnvironment
 from ..settle.work_meter import WorkMeter
 from ..solvers.lbfgs import minimise_lbfgs
 from ..solvers.modes import largest_eigenvalue
@@ -37,7 +37,7 @@ from .violence import Violence
 class _Solution:
     """Minimum of the problem of a part of a step, and the contact solve that found it, if there was one."""
 
-    problem: AnyStepProblem
+    problem: StepObjective
     minimum: Minimum
     contact: ContactSolve | None = None
 
@@ -59,7 +59,7 @@ class Stepper(FactorisedSystem):
     problem_type: class of the objective that a substep minimises.
     """
 
-    problem_type: ClassVar[type[StepProblem]] = StepProblem
+    problem_type: ClassVar[type[StepProblem] | type[WeaveProblem]] = StepProblem
 
     def __init__(
         self, system: System, minimiser: Minimiser = minimise_lbfgs, viscous: ViscousMatrix | None = None
@@ -198,12 +198,11 @@ class Stepper(FactorisedSystem):
         use_fallback, minimiser = attempt
         free_guess = None if part.guess is None else part.guess[self.free]
         minimise = part.meter.metered(minimiser, self.policy.evaluation_cost(minimiser, part.meter.costs))
-        tolerance = part.controls.tolerance
-
+        controls, tolerance = part.controls, part.controls.tolerance
         make_problem = partial(
-            self.make_problem, part.state, part.inputs, part.h, part.controls, use_fallback, part.damping_positions
+            self.problem_type, self, part.state, part.inputs, part.h, controls, use_fallback, part.damping_positions
         )
-        if not self.has_unknowns():
+        if self.unknowns.is_empty:
             problem = make_problem(None)
             return _Solution(problem, Minimum(problem.start, Outcome.CONVERGED, 0, 0, 0.0, 0.0))
         if not part.has_contact:
@@ -217,7 +216,7 @@ class Stepper(FactorisedSystem):
             part.state,
             part.inputs,
             part.h,
-            part.controls,
+            controls,
             guards,
             part.counts,
             part.meter,
@@ -245,28 +244,9 @@ class Stepper(FactorisedSystem):
         """Return the attempts at a part of a step, see StepPolicy.attempts()."""
         return self.policy.attempts(self._minimiser, controls)
 
-    def has_unknowns(self) -> bool:
-        """Return whether a step has anything to solve."""
-        return len(self.free) > 0
-
     def frame_meter(self, step_count: int) -> WorkMeter:
         """Return the meter of the work of a frame of so many steps."""
         return self.policy.spent_work.meter(len(self.system.rest), step_count)
-
-    def make_problem(
-        self,
-        state: State,
-        inputs: Inputs,
-        h: float,
-        controls: Controls,
-        use_fallback_coefficients: bool,
-        damping_positions: Array | None,
-        environment: ContactEnvironment | None,
-    ) -> AnyStepProblem:
-        """Return the objective of a substep of h seconds. damping_positions: see step()."""
-        return self.problem_type(
-            self, state, inputs, h, controls, use_fallback_coefficients, damping_positions, environment
-        )
 
 
 def highest_frequency(stepper: Stepper, factors: Array) -> float:

@@ -9,17 +9,13 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array
-from ..objective.weave_problem import AnyStepProblem, WeaveProblem
+from ..objective.weave_problem import WeaveProblem, WovenUnknowns
 from ..settle.controls import Controls
-from ..settle.support_modes import ContactEnvironment
 from ..solvers.factorisation import Solve, factorise
 from ..solvers.multifrontal import SymbolicFactorisation
 from ..solvers.newton_cg import minimise_newton_cg
 from ..solvers.objective import Minimum, Tolerance
-from ..system.inputs import Inputs
-from ..system.state import State
 from ..system.system import System
-from ..system.weave_term import find_weave_term
 from .implicit import Stepper
 from .step_policy import Minimiser, SpentWork
 
@@ -34,27 +30,21 @@ class WeaveStepper(Stepper):
     represents.
     """
 
+    problem_type = WeaveProblem
+
     def __init__(self, system: System) -> None:
         """system: a system with one block."""
         super().__init__(system)
         self.policy = replace(self.policy, spent_work=SpentWork.of_woven_cloth())
-        (block,) = system.blocks
-        term = find_weave_term(block.terms)
-        assert term is not None
-        self._term = term
-        cloth = term.cloth
-        free_mask = cloth.stack_unknowns(np.zeros((cloth.count, 3)), np.ones(len(cloth.node))) > 0.0
-        free_mask[: cloth.count] = ~system.is_fixed[:, None]
-        self._is_free = free_mask
-        self._scatter = cloth.assembly_pattern(free_mask)
+        self.unknowns: WovenUnknowns = WovenUnknowns(system)
 
     @cached_property
     def _symbolic(self) -> SymbolicFactorisation:
         """Elimination order; the yarn positions of a crossing lie at its node."""
-        cloth, rest = self._term.cloth, self.system.rest
+        pattern, cloth, rest = self.unknowns.pattern, self.unknowns.term.cloth, self.system.rest
         places = np.concatenate([rest, rest[cloth.node[cloth.crossings[:, 0]]]])
         # A contact acts on one node, or on the two of a yarn segment, which are coupled anyway.
-        return SymbolicFactorisation.of(self._scatter.matrix(np.ones(len(self._scatter.identity_data))), places)
+        return SymbolicFactorisation.of(pattern.matrix(np.ones(len(pattern.identity_data))), places)
 
     def _factorise(self, matrix: csr_matrix) -> Solve:
         if matrix.shape[0] > _MIN_MULTIFRONTAL_UNKNOWNS:
@@ -71,21 +61,3 @@ class WeaveStepper(Stepper):
     def attempts(self, controls: Controls) -> list[tuple[bool, Minimiser]]:
         """Return the only attempt: its law has no history, and Newton's method is used already."""
         return [(False, self._minimise)]
-
-    def has_unknowns(self) -> bool:
-        return bool(self._is_free.any())
-
-    def make_problem(
-        self,
-        state: State,
-        inputs: Inputs,
-        h: float,
-        controls: Controls,
-        use_fallback_coefficients: bool,
-        damping_positions: Array | None,
-        environment: ContactEnvironment | None,
-    ) -> AnyStepProblem:
-        """Return the objective of a substep of h seconds. The last three arguments are not used."""
-        return WeaveProblem(
-            self.system, self._term, self.region_slices, self._is_free, self._scatter, state, inputs, h, controls
-        )

@@ -25,6 +25,9 @@ from .term import ForceTerm, Potential, StiffnessScaling, pin_springs
 # Weight of free nodes above which a touched point can give way.
 MIN_TOUCHED_WEIGHT = 0.1
 
+ActiveEnergy = tuple[int, StiffnessScaling, Energy]
+"""Block index, scaling and energy of a force term in a step."""
+
 
 @dataclass(frozen=True)
 class BatchedEnergy:
@@ -173,8 +176,8 @@ class System:
             moved[part][block.pinned[hard]] = one.end[hard]
         return moved
 
-    def active_energies(self, state: State, inputs: Inputs) -> Iterator[tuple[int, StiffnessScaling, Energy]]:
-        """Yield block index, scaling and energy of each force term in a step."""
+    def active_energies(self, state: State, inputs: Inputs) -> Iterator[ActiveEnergy]:
+        """Yield the energy of each force term in a step."""
         for place, (block, block_inputs) in enumerate(zip(self.blocks, inputs, strict=True)):
             history = state.history.block(block.name)
             for term in block.terms:

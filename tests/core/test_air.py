@@ -143,8 +143,7 @@ def problem_in_wind() -> tuple[SheetProblem, np.ndarray, Inputs]:
     air = SheetAir(simulation.scene, simulation.sample_frame(1).samples[-1])
     inputs = air.with_air(island, inputs, loads, loads, state, 2.0, h)
     controls = simulation.controls()[0]
-    problem = stepper.make_problem(state, inputs, h, controls, False, None, None)
-    assert isinstance(problem, SheetProblem)
+    problem = SheetProblem(stepper, state, inputs, h, controls)
     return problem, rng.standard_normal((len(stepper.free), 3)), inputs
 
 

@@ -36,7 +36,8 @@ def checked_potential(system: System, theta: float | np.ndarray) -> tuple[StepPo
     x = system.rest + 0.05 * rng.normal(size=system.rest.shape)
     factors = FACTORS[: len(system.blocks)]
     still = np.zeros_like(x)
-    potentials = StepPotential(system, State(0.0, x, still, still), system.stationary_inputs(), factors, theta)
+    energies = system.active_energies(State(0.0, x, still, still), system.stationary_inputs())
+    potentials = StepPotential(system, energies, factors, theta)
     value, slope = 0.0, np.zeros_like(x)
     for part, block, factor in zip(system.slices, system.blocks, factors, strict=True):
         (energy,) = block.energies
@@ -77,7 +78,8 @@ def test_each_material_is_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(TetElasticity, "value_gradient", lambda self, x: calls.append(x.shape) or ask(self, x))
     system = box_system(1e4, 2e4, 1e4, 1e4)
     still = np.zeros_like(system.rest)
-    potentials = StepPotential(system, State(0.0, system.rest, still, still), system.stationary_inputs(), FACTORS, 1.0)
+    energies = system.active_energies(State(0.0, system.rest, still, still), system.stationary_inputs())
+    potentials = StepPotential(system, energies, FACTORS, 1.0)
     calls.clear()
     potentials.value_gradient(system.rest + 0.01)
     assert len(calls) == 2

@@ -137,8 +137,7 @@ def hanging_ropes(pin_weight: float = 1.0, **settings: Any) -> tuple[RopeStepper
     assert isinstance(stepper, RopeStepper)
     controls = Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, 1e-3)
     state, inputs = State.at_rest(system.rest), system.stationary_inputs()
-    problem = stepper.make_problem(state, inputs, 0.01, controls, False, None, None)
-    assert isinstance(problem, RopeProblem)
+    problem = RopeProblem(stepper, state, inputs, 0.01, controls)
     return stepper, problem
 
 

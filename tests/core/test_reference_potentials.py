@@ -79,7 +79,7 @@ def test_step_potential_weights_per_element(painted: bool) -> None:
     inputs = system.stationary_inputs(np.where(np.arange(10)[:, None] == 3, target, x))
     state = State(0.0, x, np.zeros_like(x), np.zeros_like(x))
 
-    potentials = StepPotential(system, state, inputs, FACTORS, share.theta)
+    potentials = StepPotential(system, system.active_energies(state, inputs), FACTORS, share.theta)
     value, gradient = potentials.value_gradient(x)
     push = np.concatenate([np.zeros((5, 3)), PUSH])
     assert_close(gradient, elastic_forces(x, theta, target) - push)

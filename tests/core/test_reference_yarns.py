@@ -264,18 +264,7 @@ def test_largest_step_keeps_crossings_apart() -> None:
 
 def make_problem(one: SwatchStepper, dials: YarnDials) -> WeaveProblem:
     controls = Controls(tuple(BackwardEulerLaw() for _ in one.system.regions), 1.0, 1e-3, 1.0, (dials,))
-    stepper = one.stepper
-    return WeaveProblem(
-        one.system,
-        one.term,
-        stepper.region_slices,
-        stepper._is_free,
-        stepper._scatter,
-        one.state,
-        one.system.stationary_inputs(),
-        1e-3,
-        controls,
-    )
+    return WeaveProblem(one.stepper, one.state, one.system.stationary_inputs(), 1e-3, controls)
 
 
 def test_slipping_force_grows_with_normal_force() -> None:

@@ -11,15 +11,18 @@ from stored_history import history_bytes
 from woven_scenes import swatch
 
 from builders import gridded_box, scene, static_body
+from dampsim.core.contact_response.contact_solve import ContactSolve
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.collision.intersections import depth_inside
 from dampsim.core.geometry.collision.proximity import Triangles
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import body_contact_forces, contact_summary
+from dampsim.core.objective.weave_problem import WeaveProblem
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.scene import Collider, Scene
 from dampsim.core.simulation.contact_setup import weld_coincident
 from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.system.state import State
 from shapes import sphere, tube
 from supports import Path, collider, plane, zero_path
 
@@ -260,3 +263,38 @@ def test_thick_yarns_around_box_corner() -> None:
     for frame in simulation.frames():
         assert yarn_penetration(simulation, frame.state.positions, box, frame.number) == 0.0
         assert not contact_summary(simulation, frame.state, "Swatch").penetrations
+
+
+def test_woven_step_with_pins_and_contact() -> None:
+    """The gradient follows psi with soft pins and contacts, and friction limits follow the normal forces."""
+    body = horizontal_swatch(4, 0.004, friction=0.5)
+    along = body.surface.vertices[:, 0]
+    # Soft pins at one border, hard pins at the other.
+    body = replace(body, pins=0.5 * (along < along.min() + 1e-9) + (along > along.max() - 1e-9))
+    simulation, h = Simulation(scene(body, colliders=(plane(),), last=2)), 1e-3
+    island, stepper, controls = simulation.islands[0], simulation.statics.steppers[0], simulation.controls()[0]
+    pose = simulation.pose_evaluator.pose(simulation.sample_frame(2).samples[-1])[0]
+    inputs, state = simulation.pose_evaluator.step_inputs(island, pose, pose), State.at_rest(island.system.rest)
+    problem, rng = WeaveProblem(stepper, state, inputs, h, controls), np.random.default_rng(0)
+    v = problem.start + np.where(stepper.unknowns.is_free, 0.1 * rng.standard_normal(problem.start.shape), 0.0)
+    v[: len(state.positions), 2] -= 0.3
+    contacts = ContactSolve(island.system, state, inputs, h, controls).detection(problem.positions(v))
+    problem.set_contacts(contacts, np.zeros(len(contacts)), v)
+    assert problem.contacts is not None
+    way, step = np.where(stepper.unknowns.is_free, rng.standard_normal(v.shape), 0.0), 1e-5
+    value, gradient = problem.value_gradient(v)
+    ahead, behind = (problem.value_gradient(v + sign * step * way)[0] for sign in (1.0, -1.0))
+    assert (ahead - behind) / (2.0 * step) == pytest.approx(float(np.vdot(gradient, way)), rel=1e-5)
+    point = problem.accept(v, value, gradient)
+    pressed = problem.contacts.forces_at(problem.positions(v)).force
+    assert pressed.max() > 0.0
+    assert problem.contacts.lagged_normal_force == pytest.approx(pressed)
+    assert point.value == problem.value_gradient(v)[0] != value
+    # Contacts are stiff except at hard pins.
+    nodal, pressing = way[: len(state.positions)].ravel(), problem.sparse_hessian(v)
+    pushed = h * problem.contacts.hessian(problem.positions(v), True) @ nodal
+    pushed[island.system.is_fixed.repeat(3)] = 0.0
+    problem.set_contacts(contacts.select(np.zeros(len(contacts), dtype=bool)), np.zeros(0), v)
+    found = (pressing - problem.sparse_hessian(v)) @ np.where(way == 0.0, 1.0, way).ravel()
+    np.testing.assert_allclose(found[: len(nodal)], pushed, atol=1e-9 * np.abs(pushed).max())
+    assert np.abs(pushed).max() > 0.0
