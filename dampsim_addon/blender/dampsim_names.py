@@ -135,6 +135,11 @@ def recorded_names(block: Any, tag: str) -> list[str]:
     return recorded.split("\n") if isinstance(recorded, str) and recorded else []
 
 
+def is_bake_file(name: str) -> bool:
+    """Return whether a file has the name of a bake's: bake.EXTENSION or bake_NAME.EXTENSION."""
+    return _BAKE_FILE_NAME.fullmatch(name) is not None
+
+
 def bake_modifier(obj: bpy.types.Object) -> Any:
     """Return the modifier that plays the bake of an object; None if there is none.
 
@@ -144,8 +149,8 @@ def bake_modifier(obj: bpy.types.Object) -> Any:
     modifier = obj.modifiers.get(recorded or CACHE_MODIFIER)
     if modifier is None:
         return None
-    pattern = _BAKE_FILE_NAME if recorded else _BAKE_FILE
-    return modifier if pattern.fullmatch(played_file(modifier)) else None
+    file = played_file(modifier)
+    return modifier if (is_bake_file(file) if recorded else _BAKE_FILE.fullmatch(file)) else None
 
 
 def live_modifiers(obj: bpy.types.Object) -> list[Any]:

@@ -109,3 +109,15 @@ def test_every_option_is_read(load: Load) -> None:
     assert unread_properties(groups, names) == []
     dead = SimpleNamespace(__name__="Group", bl_rna=SimpleNamespace(properties=[SimpleNamespace(identifier="unusedX")]))
     assert unread_properties([dead], names) == ["Group.unusedX"]
+
+
+def misnamed_files(load: Load, targets: Iterable[Any]) -> list[str]:
+    """Return the names of targets whose file would not be recognised as that of a bake."""
+    is_bake_file = load("dampsim_addon.blender.dampsim_names").is_bake_file
+    return [target.name for target in targets if not is_bake_file(getattr(target, "file", "bake.any"))]
+
+
+def test_files_of_targets_are_recognised(load: Load) -> None:
+    targets = registry(load, "dampsim_addon.targets.TARGETS")
+    assert misnamed_files(load, targets) == []
+    assert misnamed_files(load, (*targets, SimpleNamespace(name="OTHER", file="other.pc2"))) == ["OTHER"]
