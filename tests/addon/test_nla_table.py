@@ -89,7 +89,7 @@ def blended_poses(load: Load, obj: bpy.types.Object, rig: bpy.types.Object, infl
 
 
 def impossible_rows(target: type) -> set[str]:
-    return set().union(*(IMPOSSIBLE.get(getattr(base, "name", ""), set()) for base in target.__mro__))
+    return set[str]().union(*(IMPOSSIBLE.get(getattr(base, "name", ""), set()) for base in target.__mro__))
 
 
 def test_derived_targets_refuse_same_rows() -> None:
