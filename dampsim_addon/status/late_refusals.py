@@ -41,14 +41,14 @@ class _Refusal:
 class _Refusals(SessionState):
     """Refusals by session uid of the object. has_new_edit: whether there was an edit since the last comparison."""
 
-    known: dict[int, _Refusal] = field(default_factory=dict)
+    refusals: dict[int, _Refusal] = field(default_factory=dict)
     has_new_edit: bool = False
 
 
 @contextmanager
 def remembered_refusals(group: Group, scene: bpy.types.Scene) -> Iterator[None]:
     """Remember the DampSimError that ends the block, for each member of a group; forget the one before."""
-    known = _Refusals.current().known
+    known = _Refusals.current().refusals
     uids = [obj.session_uid for obj in group.members]
     for uid in uids:
         known.pop(uid, None)
@@ -64,14 +64,14 @@ def remembered_refusals(group: Group, scene: bpy.types.Scene) -> Iterator[None]:
 
 def remembered_refusal(obj: bpy.types.Object, scene: bpy.types.Scene) -> DampSimError | None:
     """Return the error that stopped the last bake of an object; None if the object changed since, as far as known."""
-    found = _Refusals.current().known.get(obj.session_uid)
+    found = _Refusals.current().refusals.get(obj.session_uid)
     return None if found is None or found.settings != _settings(group_of(obj), scene) else found.error
 
 
 def forget_refusal(obj: bpy.types.Object) -> None:
     """Forget the error that stopped the last bake of an object's group."""
     for member in group_of(obj).members:
-        _Refusals.current().known.pop(member.session_uid, None)
+        _Refusals.current().refusals.pop(member.session_uid, None)
 
 
 def _settings(group: Group, scene: bpy.types.Scene) -> object:
@@ -92,7 +92,7 @@ def _inputs(group: Group, scene: bpy.types.Scene) -> object:
 
 def _forget_if_changed(obj: bpy.types.Object) -> bool:
     state = _Refusals.current()
-    found, state.has_new_edit, is_edited = state.known.get(obj.session_uid), False, state.has_new_edit
+    found, state.has_new_edit, is_edited = state.refusals.get(obj.session_uid), False, state.has_new_edit
     if found is None or not is_edited or found.inputs == _inputs(group_of(obj), bpy.context.scene):
         return False
     forget_refusal(obj)
@@ -102,9 +102,9 @@ def _forget_if_changed(obj: bpy.types.Object) -> bool:
 def _on_edit(_: bpy.types.Scene, depsgraph: bpy.types.Depsgraph | None = None) -> None:
     state = _Refusals.current()
     state.has_new_edit = True
-    updates = depsgraph.updates if state.known and depsgraph is not None else ()
+    updates = depsgraph.updates if state.refusals and depsgraph is not None else ()
     if any(isinstance(update.id, _WITHOUT_DIGEST) for update in updates):
-        state.known.clear()
+        state.refusals.clear()
 
 
 SUBSCRIBER = Subscriber(
