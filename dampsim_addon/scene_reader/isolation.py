@@ -131,6 +131,7 @@ def non_contributing_objects(sampler: GroupSampler) -> list[bpy.types.Object]:
         and obj.mode == "OBJECT"
         and not obj.hide_viewport
         and _VISIBILITY not in animated_paths(obj)
+        and not _has_baked_simulation(obj)
         and can_move(obj)
         and not (disabled and disabled & references.reachable([obj]))
     ]
@@ -161,6 +162,16 @@ def _is_simulated_by_blender(obj: bpy.types.Object, is_member: bool) -> bool:
         if not is_member and (simulates or modifier.type in _SCENE_WIDE_TYPES):
             return True
     return False
+
+
+def _has_baked_simulation(obj: bpy.types.Object) -> bool:
+    """Return whether an object plays a baked simulation of Blender, which disabling the object marks as outdated.
+
+    Reading it takes little time.
+    """
+    caches = [getattr(modifier, "point_cache", None) for modifier in obj.modifiers]
+    caches += [system.point_cache for system in obj.particle_systems]
+    return any(cache is not None and cache.is_baked for cache in caches)
 
 
 def _enable_after_crash(*_: object) -> None:

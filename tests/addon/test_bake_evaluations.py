@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import bpy
 import pytest
 from random_edits import ball
-from scenes import new_scene
+from scenes import dump, new_scene
 from test_isolation import bystander, count_evaluations, evaluations
 from test_live import assert_same_bits, bake_frames
 from test_movers import moving_rig
@@ -248,3 +249,61 @@ def test_export_evaluates_others_once(load: Load, tmp_path: Path, evaluations: l
     assert (tmp_path / "shot.glb").is_file()
     assert len(evaluations) <= 2
     assert not other.hide_viewport
+
+
+def scene_state(obj: bpy.types.Object) -> dict[str, Any]:
+    """Return the user's data, without a bake of one object, and the state of its view layers and baked simulations."""
+    scene = bpy.context.scene
+    frame = scene.frame_current, scene.frame_subframe
+    layers = [
+        (
+            layer.objects.active,
+            [(one.name, one.select_get(view_layer=layer), one.hide_get(view_layer=layer)) for one in layer.objects],
+            [(child.name, child.exclude, child.hide_viewport) for child in layer.layer_collection.children],
+        )
+        for layer in scene.view_layers
+    ]
+    cloth = bpy.data.objects["Sheet"]
+    cache = cloth.modifiers["Cloth"].point_cache
+    drivers = {one.name: len(one.animation_data.drivers) for one in bpy.data.objects if one.animation_data}
+    shape = [v.co[:] for v in cloth.evaluated_get(bpy.context.view_layer.depsgraph).data.vertices]
+    found = {"frame": frame, "layers": layers, "cache": (cache.is_baked, cache.is_outdated, cache.info)}
+    others = {name: value for name, value in dump().items() if obj.name not in name and name != "census"}
+    return {**found, "drivers": drivers, "shape": shape, "mode": bpy.context.mode, **others}
+
+
+def test_bake_leaves_others_unchanged(load: Load, tmp_path: Path) -> None:
+    """A bake, and one that is cancelled at any stage, changes neither other objects nor the state of the scene."""
+    scene, jobs = new_scene(LAST), load("dampsim_addon.jobs.bake")
+    obj, layer = moving_ball(tmp_path, target="SHAPE_KEYS"), bpy.context.view_layer
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=4, y_subdivisions=4, location=(5.0, 0.0, 1.0))
+    bpy.context.object.name = "Sheet"
+    bpy.context.object.modifiers.new("Cloth", "CLOTH").point_cache.frame_end = LAST
+    bpy.ops.ptcache.bake_all(bake=True)
+    others = [bystander(name) for name in ("Plain", "Smooth", "Hidden", "Excluded", "Selected")]
+    others[1].modifiers.new("Smooth", "SUBSURF").show_render = False
+    others[1].modifiers.new("Off", "SUBSURF").show_viewport = False
+    others[2].hide_set(True)
+    apart = bpy.data.collections.new("Apart")
+    scene.collection.children.link(apart)
+    apart.objects.link(others[3])
+    second = scene.view_layers.new("Second")
+    second.layer_collection.children["Apart"].exclude = True
+    second.objects.active = others[0]
+    others[1].select_set(True, view_layer=second)
+    others[4].select_set(True)
+    scene.frame_set(4, subframe=0.5)
+    expected = scene_state(obj)
+    assert expected["cache"][0]
+    for text, completed in (
+        ("Preparing", 1),
+        ("Simulating", 1),
+        ("Simulating", LAST),
+        ("Writing", 2),
+        ("Measuring", 2),
+    ):
+        with closing(jobs.bake_object(scene, layer, obj, True)) as steps:
+            next(step for step in steps if step.text == text and step.completed >= completed)
+        assert scene_state(obj) == expected
+    bake_frames(load, obj)
+    assert scene_state(obj) == expected
