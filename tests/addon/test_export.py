@@ -489,6 +489,17 @@ def test_frames_outside_bake_are_noted(load: Load, tmp_path: Path) -> None:
         bpy.ops.dampsim.export(filepath=str(tmp_path))
 
 
+def test_unsaved_file_can_be_exported(load: Load, tmp_path: Path) -> None:
+    """The dialog proposes the user's folder, and any other path needs no saved file."""
+    new_scene()
+    obj = wobbler(tmp_path / "cache")
+    bake(obj, "SHAPE_KEYS")
+    operators = load("dampsim_addon.ui.export.operators")
+    assert operators.default_path() == Path.home() / "untitled_baked"
+    assert bpy.ops.dampsim.export(filepath=str(tmp_path / "folder" / "out.fbx"), format={"FBX"}) == {"FINISHED"}
+    assert [one.name for one in (tmp_path / "folder").iterdir()] == ["out.fbx"]
+
+
 @pytest.mark.parametrize(
     ("target", "words"),
     [("", "it is not baked yet"), ("ABSOLUTE_KEYS", "cannot hold a bake to Absolute Keys"),
