@@ -39,6 +39,8 @@ from ..scene_reader.parts import animated_part_dials, assigned_parts
 from ..scene_reader.scene_builder import has_group_effect
 from ..session import SessionState, Subscriber
 from ..targets import Storage, find_target
+from ..targets.bake_tracks import bake_strips
+from ..targets.influence import animated_owners
 from .bake_inputs import (
     COLLIDER_PREFIXES,
     DIAL_KEYS_PREFIX,
@@ -210,7 +212,15 @@ def _changes(obj: bpy.types.Object, scene: bpy.types.Scene, of_simulation: bool)
     before, now = _recorded_inputs(obj, of_simulation)[0].facts, _shot_settings(obj, scene)
     if not obj.dampsim.loop:
         now = _without_covered_range(before, now, of_simulation)
+    elif not of_simulation and _is_repeated_until(obj, int(now[_END])):
+        now.pop(_END)
     return found + changed_inputs + _differences(before, now)
+
+
+def _is_repeated_until(obj: bpy.types.Object, frame: int) -> bool:
+    """Return whether repeated strips play the bake of a loop up to a frame."""
+    strips = [one for owner, mark in animated_owners(obj) for one in bake_strips(owner.animation_data, mark)]
+    return any(one.repeat > 1.0 and one.frame_end >= frame for one in strips)
 
 
 def _without_covered_range(before: dict[str, str], now: dict[str, str], of_simulation: bool) -> dict[str, str]:

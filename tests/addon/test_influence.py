@@ -384,7 +384,7 @@ def test_bake_without_base_track_is_repaired(load: Load, tmp_path: Path) -> None
     pytest.param(one, marks=pytest.mark.slow) for one in ("FRAME_KEYS", "ABSOLUTE_KEYS")
 ]])  # fmt: skip
 @pytest.mark.parametrize("is_closed", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_repeated_loop(tmp_path: Path, target: str, is_closed: bool) -> None:
+def test_repeated_loop(load: Load, tmp_path: Path, target: str, is_closed: bool) -> None:
     """A cycle repeated three times plays each frame of each cycle as in the first one."""
     scene = new_scene()
     obj = wobbler(tmp_path)
@@ -399,7 +399,14 @@ def test_repeated_loop(tmp_path: Path, target: str, is_closed: bool) -> None:
     assert (strip.frame_start, strip.frame_end) == (1.0, 1.0 + period)
     assert strip.action.use_cyclic
     assert strip.action.frame_range[:] == (1.0, 1.0 + period)
+    changes = load("dampsim_addon.status.bake_changes").changes_since_bake
+    scene.frame_end = 3 * period
+    assert changes(obj, scene) == [f"End {LAST}, now {3 * period}"]
     strip.repeat = 3.0
+    # Frames that the repeated strip plays need no bake.
+    assert changes(obj, scene) == []
+    scene.frame_end = 3 * period + 2
+    assert changes(obj, scene) == [f"End {LAST}, now {3 * period + 2}"]
 
     def local(frame: float) -> np.ndarray:
         scene.frame_set(int(frame), subframe=frame % 1.0)

@@ -132,10 +132,8 @@ class _Job(SimpleNamespace):
     finished_names = None
 
     def __init__(self, load: Load, operator: str, **options: Any) -> None:
-        kind = getattr(bpy.types, operator)
-        super().__init__(
-            texts=[], kind=kind, modal=load("dampsim_addon.work.operators").ModalJob, _timer=None, **options
-        )
+        modal = load("dampsim_addon.work.operators").ModalJob
+        super().__init__(texts=[], kind=getattr(bpy.types, operator), modal=modal, _timer=None, **options)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.kind, name).__get__(self)
