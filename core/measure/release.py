@@ -19,9 +19,8 @@ from ..simulation.method_selection import has_net
 from ..solvers import modes
 from ..solvers.objective import Outcome
 from ..steppers.implicit import Stepper
-from ..steppers.sheet import SheetStepper, has_sheet
+from ..steppers.sheet import SheetStepper, WeaveStepper, has_sheet
 from ..steppers.static import solve_static_equilibrium
-from ..steppers.woven import WeaveStepper
 from ..system.inputs import Inputs
 from ..system.region import Region
 from ..system.state import State

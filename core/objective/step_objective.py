@@ -5,12 +5,40 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Set
 
+import numpy as np
+
 from ..base.arrays import Array, take_rows
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
 from ..solvers.objective import Objective
 from ..system.state import State
+from ..system.system import System
+from ..system.weave_term import find_weave_term
 from .factorised_system import Unknowns
 from .step_potential import StepPotential
+
+
+class WovenUnknowns(Unknowns):
+    """Unknowns of woven cloth: velocities of all nodes, then of the two yarn positions at each crossing.
+
+    term: of the cloth.
+    is_free: (t, 3) mask of the numbers that a search changes; hard pins have rows, but their velocities are given.
+    pattern: assembly pattern of matrices over them.
+    """
+
+    def __init__(self, system: System) -> None:
+        """system: a system with one block."""
+        super().__init__(np.arange(len(system.rest)), len(system.rest))
+        (block,) = system.blocks
+        term = find_weave_term(block.terms)
+        assert term is not None
+        self.term, cloth = term, term.cloth
+        self.is_free = cloth.stack_unknowns(np.zeros((cloth.count, 3)), np.ones(len(cloth.node))) > 0.0
+        self.is_free[: cloth.count] = ~system.is_fixed[:, None]
+        self.pattern = cloth.assembly_pattern(self.is_free)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.is_free.any()
 
 
 class StepObjective(Objective):

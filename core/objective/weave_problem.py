@@ -19,42 +19,17 @@ from ..solvers.factorisation import LowRank
 from ..solvers.objective import AcceptedPoint
 from ..system.inputs import Inputs
 from ..system.state import State, YarnHistory
-from ..system.system import System
-from ..system.weave_term import FrozenSliding, find_weave_term
+from ..system.weave_term import FrozenSliding
 from ..yarns.energy import SlidingFriction, crossing_normal_forces, gravity_energy, sum_gradients
 from .contact_problem import MAX_FRICTION_UPDATES
-from .factorised_system import FactorisedSystem, Unknowns
+from .factorised_system import FactorisedSystem
 from .inertia import first_mode_inertia
 from .reference_motion import RegionSlice, StepContext
-from .step_objective import StepObjective
+from .step_objective import StepObjective, WovenUnknowns
 from .step_potential import StepPotential
 
 # Fraction of a yarn segment's mass that moves with its yarn position, which otherwise has no inertia within a plane.
 _PLACE_INERTIA_FRACTION = 1e-3
-
-
-class WovenUnknowns(Unknowns):
-    """Unknowns of woven cloth: velocities of all nodes, then of the two yarn positions at each crossing.
-
-    term: of the cloth.
-    is_free: (t, 3) mask of the numbers that a search changes; hard pins have rows, but their velocities are given.
-    pattern: assembly pattern of matrices over them.
-    """
-
-    def __init__(self, system: System) -> None:
-        """system: a system with one block."""
-        super().__init__(np.arange(len(system.rest)), len(system.rest))
-        (block,) = system.blocks
-        term = find_weave_term(block.terms)
-        assert term is not None
-        self.term, cloth = term, term.cloth
-        self.is_free = cloth.stack_unknowns(np.zeros((cloth.count, 3)), np.ones(len(cloth.node))) > 0.0
-        self.is_free[: cloth.count] = ~system.is_fixed[:, None]
-        self.pattern = cloth.assembly_pattern(self.is_free)
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.is_free.any()
 
 
 class WeaveProblem(StepObjective):

@@ -22,8 +22,7 @@ from ..settle.controls import YarnDials
 from ..solvers.lbfgs import minimise_lbfgs
 from ..solvers.newton import minimise_newton
 from ..steppers.implicit import Stepper, highest_frequency
-from ..steppers.sheet import RopeStepper, SheetStepper, has_sheet
-from ..steppers.woven import WeaveStepper
+from ..steppers.sheet import RopeStepper, SheetStepper, WeaveStepper, has_sheet
 from ..system.system import System
 from ..system.weave_term import has_weave
 

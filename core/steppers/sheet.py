@@ -6,6 +6,7 @@ See docs/explanation/physics/01-step-potential.md.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,16 +24,21 @@ from ..objective.factorised_system import round_inertia
 from ..objective.rope_matrix import RopeDirections, RopeMatrix, RopePattern
 from ..objective.rope_pieces import RopePieces, RopeStep, can_separate
 from ..objective.sheet_matrix import BlockDirections, ElementPattern, SheetMatrix, cached_elements
+from ..objective.step_objective import WovenUnknowns
 from ..objective.step_problem import StepProblem
 from ..objective.tangent import NormalDirectionSolve, Tangent
+from ..objective.weave_problem import WeaveProblem
+from ..settle.controls import Controls
 from ..solvers.factorisation import LowRankUpdate, Solve, factorise
 from ..solvers.inexact_newton import Product, minimise_inexact_newton
+from ..solvers.multifrontal import SymbolicFactorisation
 from ..solvers.newton import minimise_compiled_newton
-from ..solvers.objective import AcceptedPoint
+from ..solvers.newton_cg import minimise_newton_cg
+from ..solvers.objective import AcceptedPoint, Minimum, Tolerance
 from ..system.system import System
 from ..system.term import StiffnessScaling
 from .implicit import Stepper
-from .step_policy import SpentWork
+from .step_policy import Minimiser, SpentWork
 from .step_task import StepTask
 
 # Motion of a node in a step that is negligible, as a fraction of the block's size.
@@ -40,6 +46,8 @@ _NEGLIGIBLE_MOTION = 1e-8
 # Invisible displacement, as a fraction of the median edge length. With contacts, and in moving air, the motion itself
 # hides a displacement of the second fraction of it.
 _INVISIBLE_CHANGE, _INVISIBLE_FRACTION = 2.5e-3, 0.02
+# Up to so many unknowns, a general factorisation is used instead of the multifrontal one.
+_MIN_MULTIFRONTAL_UNKNOWNS = 600
 
 
 def has_sheet(system: System) -> bool:
@@ -313,3 +321,43 @@ class RopeStepper(Stepper):
     def __init__(self, system: System, **named: Any) -> None:
         super().__init__(system, minimise_compiled_newton, **named)
         self.patterns: list[RopePattern] = []
+
+
+class WeaveStepper(Stepper):
+    """Time stepper of a system of one woven cloth. It caches nothing but the elimination order.
+
+    It uses Newton's method only: the stiffness changes most where yarns begin to slip, which no constant preconditioner
+    represents.
+    """
+
+    problem_type = WeaveProblem
+
+    def __init__(self, system: System) -> None:
+        """system: a system with one block."""
+        super().__init__(system)
+        self.policy = replace(self.policy, spent_work=SpentWork.of_woven_cloth())
+        self.unknowns: WovenUnknowns = WovenUnknowns(system)
+
+    @cached_property
+    def _symbolic(self) -> SymbolicFactorisation:
+        """Elimination order; the yarn positions of a crossing lie at its node."""
+        pattern, cloth, rest = self.unknowns.pattern, self.unknowns.term.cloth, self.system.rest
+        places = np.concatenate([rest, rest[cloth.node[cloth.crossings[:, 0]]]])
+        # A contact acts on one node, or on the two of a yarn segment, which are coupled anyway.
+        return SymbolicFactorisation.of(pattern.matrix(np.ones(len(pattern.identity_data))), places)
+
+    def _factorise(self, matrix: csr_matrix) -> Solve:
+        if matrix.shape[0] > _MIN_MULTIFRONTAL_UNKNOWNS:
+            # Single precision suffices for a preconditioner if no pivot is lost in rounding.
+            for kind in (np.float32, np.float64):
+                solve = self._symbolic.factorise(matrix, kind)
+                if solve is not None:
+                    return solve
+        return factorise(matrix)
+
+    def _minimise(self, problem: WeaveProblem, start: Array, tolerance: Tolerance) -> Minimum:
+        return minimise_newton_cg(problem, start, tolerance, self._factorise)
+
+    def attempts(self, controls: Controls) -> list[tuple[bool, Minimiser]]:
+        """Return the only attempt: its law has no history, and Newton's method is used already."""
+        return [(False, self._minimise)]

@@ -194,7 +194,7 @@ def test_messages_limit_foreign_words(baked: tuple[Simulation, Path, dict[str, b
     for part in (
         {"shared": {**shared, **wild}},
         {"shared": {**shared, "the frame rate": "a\nb" * 999}},
-        {"bodies": {**inputs["bodies"], **dict.fromkeys(wild, {})}},
+        {"bodies": {**inputs["bodies"], **{key: {} for key in wild}}},
     ):
         text = " and ".join(describe_changes({**inputs, **part}, inputs))
         assert text

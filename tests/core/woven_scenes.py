@@ -12,7 +12,7 @@ from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.settle.controls import Controls, YarnDials
 from dampsim.core.settle.law import BackwardEulerLaw, DeformationLaw
-from dampsim.core.steppers.woven import WeaveStepper
+from dampsim.core.steppers.sheet import WeaveStepper
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State, YarnHistory
 from dampsim.core.system.system import System, assemble_system
