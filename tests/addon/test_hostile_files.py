@@ -271,7 +271,7 @@ def test_special_files_are_refused(load: Load, tmp_path: Path, kind: str) -> Non
     signal.alarm(60)
     cache_file, shots = load("dampsim_addon.targets.cache_file"), load("dampsim_addon.farm.shots")
     for read in (
-        load("dampsim_addon.ui.objects.setup_operators").read_setup_file,
+        load("dampsim_addon.ui.objects.panel").read_setup_file,
         load("dampsim_addon.model.presets").preset_values,
         lambda path: shots.units_from_list(path, {}, tmp_path),
     ):  # fmt: skip

@@ -22,16 +22,14 @@ if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
     import conftest  # noqa: F401
 
-from dampsim.core.native import library
-from dampsim.core.native.blocks import CompiledBlocks
+from dampsim.core.fields.forces import compiled_noise
+from dampsim.core.native import interface, library
 from dampsim.core.native.box_tree import BoxTree, EdgeTree, MovingEdgeTree, RuleArrays, SweptTree, TriangleTree
 from dampsim.core.native.contacts import CompiledContacts
-from dampsim.core.native.elements import BlockFactors, CompiledMembrane, CompiledShell
-from dampsim.core.native.fronts import CompiledFronts
-from dampsim.core.native.noise import compiled_noise
+from dampsim.core.native.elements import BlockFactors, CompiledMembrane, CompiledShell, CompiledTetrahedra
+from dampsim.core.native.matrices import CompiledBlocks, CompiledFronts
 from dampsim.core.native.pieces import CompiledPieces, PieceContacts, PieceElements, PieceRows
 from dampsim.core.native.ropes import CompiledRods, CompiledSprings, EnvelopeFactors
-from dampsim.core.native.tetrahedra import CompiledTetrahedra
 
 pytestmark = pytest.mark.kernel
 QUICK, SLOW = 60, 1000
@@ -390,7 +388,7 @@ def test_every_kernel_function_is_attacked(kernel: library.KernelLibrary) -> Non
     recorder = _Recorder(kernel)
     for name in calls():
         run_case(recorder, name, None)
-    assert recorder.called == set(library._SIGNATURES)
+    assert recorder.called == set(interface.SIGNATURES)
 
 
 @pytest.mark.parametrize("count", [QUICK, pytest.param(SLOW, marks=pytest.mark.slow)])

@@ -28,11 +28,11 @@ READERS = {
     "dampsim_addon/status/bake_changes.py": ["test_damaged_stored_texts_are_ignored"],
     "dampsim_addon/targets/landing.py": ["test_damaged_stored_texts_are_ignored"],
     "dampsim_addon/targets/cache_file.py": ["test_special_files_are_refused"],
-    "dampsim_addon/ui/objects/setup_operators.py": ["test_special_files_are_refused"],
+    "dampsim_addon/ui/objects/panel.py": ["test_special_files_are_refused"],
 }
 # Modules that read only files of the add-on itself, or their own output while they write it.
 OWN_FILES = {
-    "core/native/paths.py", "dampsim_addon/farm/child.py", "dampsim_addon/targets/alembic.py",
+    "core/native/interface.py", "dampsim_addon/farm/child.py", "dampsim_addon/targets/alembic.py",
     "dampsim_addon/translations/catalogue.py",
 }  # fmt: skip
 _SAFE = r"\b(open_regular_file|read_json|read_toml|parse_json|parse_toml|ArraysFile)\("

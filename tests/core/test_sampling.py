@@ -130,7 +130,7 @@ def test_store_keeps_whole_frames(is_loop: bool) -> None:
 def test_store_limits_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples beyond the limit are read again; the earlier ones stay."""
     taken, frames = counted(swaying_scene())
-    monkeypatch.setattr("dampsim.core.scene.sample._MAX_KEPT_BYTES", 2 * taken.sample(1.0).size_in_bytes())
+    monkeypatch.setattr("dampsim.core.scene.body._MAX_KEPT_BYTES", 2 * taken.sample(1.0).size_in_bytes())
     frames.clear()
     store = SampleStore(taken.sample, is_loop=False)
     for frame in (1.0, 2.0, 3.0) * 2:
