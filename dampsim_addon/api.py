@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 import bpy
 
 from ..core import PARAMETERS, MeshError, ParameterError, PinError, SceneError
-from ..core.base.untrusted_files import shown_text
+from ..core.base.errors import shown_text
 from ..core.base.wording import closest_name, format_number, match_name, unknown_name
 from ..core.scene.part import KEYABLE_PART_DIALS
 from ..core.simulation.range_blend import MIN_BLEND

@@ -256,7 +256,7 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/simulation/muscle_control.py": (6, "muscles"),
     "core/system/switched_springs.py": (3, "muscles"),
     "core/objective/weave_problem.py": (6, "reference_yarns weave weave_contact"),
-    "core/steppers/sheet.py": (2, "weave_contact"),
+    "core/objective/step_objective.py": (2, "reference_yarns weave weave_contact"),
     "core/yarns/elements.py": (5, "reference_yarns weave"),
     "core/yarns/energy.py": (5, "reference_yarns weave"),
     "core/yarns/woven_cloth.py": (4, "weave reference_yarns"),

@@ -51,7 +51,7 @@ class _RopeElements(CompiledElements):
 
 
 class CompiledSprings(_RopeElements):
-    """Compiled equivalent of materials.springs.spring_energy()."""
+    """Compiled equivalent of materials.loads_and_springs.spring_energy()."""
 
     def __init__(self, library: KernelLibrary, edges: Index, lengths: Array, weights: Array) -> None:
         """Store the springs.

@@ -234,7 +234,8 @@ class Sampler:
     def set_frame(self, frame: float) -> None:
         """Set the scene to a frame, which may be fractional."""
         whole = math.floor(frame)
-        if self in ACTIVE_SAMPLERS and _can_update_one_layer(self.scene):
+        # Blender clamps a negative frame_current to 0, unless the preferences allow negative frames.
+        if whole >= 0 and self in ACTIVE_SAMPLERS and _can_update_one_layer(self.scene):
             self.scene.frame_current, self.scene.frame_subframe = whole, frame - whole
             self.view_layer.update()
         else:

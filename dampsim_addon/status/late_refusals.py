@@ -17,7 +17,7 @@ from ...core import CacheError, DampSimError, StaleCacheError
 from ..blender.movers import References
 from ..model.colliders import active_colliders, simulation_view_layer
 from ..model.groups import Group, group_of
-from ..model.objects import refresh_active
+from ..model.objects import all_simulated, refresh_active
 from ..session import SessionState, Subscriber
 from .bake_inputs import digest_motion, input_digests
 
@@ -90,13 +90,17 @@ def _inputs(group: Group, scene: bpy.types.Scene) -> object:
     return digests
 
 
-def _forget_if_changed(obj: bpy.types.Object) -> bool:
-    state = _Refusals.current()
-    found, state.has_new_edit, is_edited = state.refusals.get(obj.session_uid), False, state.has_new_edit
-    if found is None or not is_edited or found.inputs == _inputs(group_of(obj), bpy.context.scene):
+def _forget_changed(_: bpy.types.Object) -> bool:
+    """Forget the errors of all objects whose inputs have changed: the panel shows those of all selected objects."""
+    state, scene = _Refusals.current(), bpy.context.scene
+    if not state.refusals or not state.has_new_edit:
         return False
-    forget_refusal(obj)
-    return True
+    state.has_new_edit = False
+    found = [(obj, state.refusals[obj.session_uid]) for obj in all_simulated() if obj.session_uid in state.refusals]
+    changed = [obj for obj, refusal in found if refusal.inputs != _inputs(group_of(obj), scene)]
+    for obj in changed:
+        forget_refusal(obj)
+    return bool(changed)
 
 
 def _on_edit(_: bpy.types.Scene, depsgraph: bpy.types.Depsgraph | None = None) -> None:
@@ -110,6 +114,6 @@ def _on_edit(_: bpy.types.Scene, depsgraph: bpy.types.Depsgraph | None = None) -
 SUBSCRIBER = Subscriber(
     "late_refusals",
     dict.fromkeys(("depsgraph_update_post", "undo_post", "redo_post"), _on_edit),
-    partial(refresh_active, _forget_if_changed),
+    partial(refresh_active, _forget_changed),
     _INTERVAL,
 )

@@ -35,7 +35,7 @@ def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     # Ten times faster, for Live and for the reference: a rough step has the same inputs as an accurate one.
     step, lbfgs, substeps, reports = (
         load(f"core.{name}")
-        for name in ("steppers.step_policy", "solvers.lbfgs", "settle.substeps", "settle.step_report")
+        for name in ("steppers.step_policy", "solvers.lbfgs", "settle.controls", "settle.step_report")
     )
     monkeypatch.setattr(substeps, "MAX_SUBSTEPS", 2)
     # Results cached with another limit, here and after the test.

@@ -42,10 +42,10 @@ class _Driver:
     data_path: str
     array_index: int
 
-    def evaluate(self, frame: int) -> float:
-        """Return the value at a frame; the same number at all frames if it is uncertain."""
-        values = animated_values(self.block, self.data_path, [frame], self.array_index)
-        return 0.0 if values is None else float(values[0])
+    def evaluate(self, first: int, end: int) -> tuple[float, float]:
+        """Return the values at two frames; the same number if they are uncertain."""
+        values = animated_values(self.block, self.data_path, [first, end], self.array_index)
+        return (0.0, 0.0) if values is None else (float(values[0]), float(values[1]))
 
 
 def _motion_curves(obj: bpy.types.Object) -> list[tuple[str, bpy.types.FCurve | _Driver]] | None:
@@ -76,7 +76,10 @@ def _moved_name(block: bpy.types.ID, path: str) -> str:
 
 def _repeats(curve: bpy.types.FCurve | _Driver, first: int, end: int) -> bool:
     """Return whether a curve has the same value at two frames. Full turns count as the same angle."""
-    before, after = curve.evaluate(first), curve.evaluate(end)
+    if isinstance(curve, _Driver):
+        before, after = curve.evaluate(first, end)
+    else:
+        before, after = curve.evaluate(first), curve.evaluate(end)
     tolerance = _TOLERANCE * max(1.0, abs(before))
     if curve.data_path.endswith("rotation_euler"):
         return abs(math.remainder(after - before, math.tau)) <= tolerance
@@ -92,8 +95,13 @@ def unrepeated_animation(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue
     curves, first, last = _motion_curves(obj), scene.frame_start, scene.frame_end
     if not curves:
         return None
-    differing = [[one for one in curves if not _repeats(one[1], first, end)] for end in (last, last + 1)]
-    if last <= first or not all(differing):
+    if last <= first:
+        return None
+    # Drivers take long to read, so they are read only if the keyframes repeat.
+    keyed = [one for one in curves if not isinstance(one[1], _Driver)]
+    driven = [one for one in curves if isinstance(one[1], _Driver)]
+    differing = [_not_repeating(keyed, first, end) or _not_repeating(driven, first, end) for end in (last, last + 1)]
+    if not all(differing):
         return None
     names = list(dict.fromkeys(name for name, _ in differing[1]))
     which = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
@@ -109,6 +117,12 @@ def unrepeated_animation(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue
     tooltip = f"Set the end of the frame range to the last frame before the pose returns, at frame {cycle_end}"
     return Issue(text, f"End at Frame {cycle_end - 1}", lambda o, s: setattr(s, "frame_end", cycle_end - 1), tooltip,
                  off)  # fmt: skip
+
+
+def _not_repeating(
+    curves: list[tuple[str, bpy.types.FCurve | _Driver]], first: int, end: int
+) -> list[tuple[str, bpy.types.FCurve | _Driver]]:
+    return [one for one in curves if not _repeats(one[1], first, end)]
 
 
 def _turn_off_loop(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:

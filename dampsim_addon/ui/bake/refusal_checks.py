@@ -14,9 +14,9 @@ from ....core.geometry.mesh.seams import SeamError
 from ...blender.animated_values import first_disabled_frame, is_driven
 from ...blender.animation import VISIBILITY_PATH, animated_paths, remove_animation
 from ...blender.bone_bakes import record_mark, rig_of
-from ...blender.modifiers import simulated_topology_modifiers
+from ...blender.modifiers import modifier_bound_to_generated, simulated_topology_modifiers
 from ...blender.vertex_groups import edge_values
-from ...jobs.refusals import REFUSALS, Refusal, motion_inputs
+from ...jobs.refusals import REFUSALS, Refusal, motion_inputs, replacing_modifier
 from ...model.colliders import active_colliders, simulation_view_layer
 from ...model.links import has_bone, is_target_deleted, linked_outside_group
 from ...model.objects import remove_item
@@ -129,8 +129,11 @@ def _target_check_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | Non
         action, owner = rig_of(obj).animation_data.action.name, rig_of(obj)
         tooltip = f"Move the action {action} to an NLA track beneath the bake, where it plays as before"
         return fix_button("Push Down Action", lambda o, s: push_down_action(owner, record_mark(o.data)), tooltip)
-    if target in (Bones.name, ExistingBones.name):
-        other_target: Issue | None = target_issue(Bones if target == ExistingBones.name else CompressedKeys)
+    other_target: Issue | None
+    if replacing_modifier(obj) is not None or modifier_bound_to_generated(obj) is not None:
+        other_target = None if target == PointCache.name else target_issue(PointCache)
+    elif target in (Bones.name, ExistingBones.name):
+        other_target = target_issue(Bones if target == ExistingBones.name else CompressedKeys)
     else:
         other_target = None if target == PointCache.name else target_issue(PointCache)
     return _single_user_fix(obj, other_target) or other_target
