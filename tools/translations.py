@@ -56,7 +56,7 @@ SHOWN = re.compile(
     r"(^|\.)(label|operator|menu|prop|translate|draw_wrapped|draw_property|Issue|fix_button|issue_with_fixes|Step|count_label)$"
 )
 NO_MESSAGE = re.compile(
-    r"\w+ papers|how (steps|the shot) |nodes, elements|antenna |Not \{|kind: \{|bone \{places|DampSim$|It$|Them$"
+    r"\w+ papers|how (steps|the shot) |nodes, elements|Not \{|kind: \{|bone \{places|DampSim$|It$|Them$"
     r"|\{number\} k?mm?$|its (parent|standard) \w+ |\{collider\} as a collider$"
 )
 # Values of placeholders that the code takes from elsewhere, such as the "stop" after which a body rests.
@@ -142,6 +142,9 @@ class Source:
             if isinstance(parent, ast.FormattedValue) and parent.format_spec is child:
                 return False
             if isinstance(parent, ast.Compare | ast.Subscript | ast.arg | ast.Assert):
+                return False
+            if isinstance(parent, ast.Attribute) and parent.attr == "split":
+                # A list of words.
                 return False
             if isinstance(parent, ast.Dict) and child in parent.keys:
                 return False
@@ -294,7 +297,7 @@ def _placeholder(node: ast.AST) -> str:
             return "number"
         if function.startswith("format_") or function in ("min", "max", "str", "int", "shown_text", "printable_text"):
             return _placeholder(node.args[0])
-        if function in ("lower", "title", "strip", "removesuffix", "removeprefix") and isinstance(
+        if function in ("lower", "title", "strip", "rstrip", "removesuffix", "removeprefix", "split") and isinstance(
             node.func, ast.Attribute
         ):
             return _placeholder(node.func.value)

@@ -160,8 +160,7 @@ def describe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[
         differing = _differences(before["bodies"][mark], now["bodies"][mark])
         found += [f"{name}: {what}" for what in differing] if several else differing
     # Headers of caches may contain any number of inputs.
-    more = len(found) - _MAX_CHANGES
-    return found if more <= 0 else [*found[:_MAX_CHANGES], f"{more} more"]
+    return found if len(found) <= _MAX_CHANGES else [*found[:_MAX_CHANGES], f"{len(found) - _MAX_CHANGES} more"]
 
 
 def describe_known_changes(before: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:

@@ -264,7 +264,10 @@ def _checked_value(
     if prop.type in ("INT", "FLOAT"):
         tolerance = 1e-6 * max(abs(prop.hard_min), abs(prop.hard_max))
         if not prop.hard_min - tolerance <= value <= prop.hard_max + tolerance:
-            limits = f"{format_number(prop.hard_min)} to {format_number(prop.hard_max)}"
-            _refuse(place, f"'{name}' is {shown_text(value)}, outside of {limits}")
+            _refuse(
+                place,
+                f"'{name}' is {shown_text(value)}, outside of {format_number(prop.hard_min)} to "
+                f"{format_number(prop.hard_max)}",
+            )
     checked: Value = value
     return checked

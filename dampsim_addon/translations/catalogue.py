@@ -41,12 +41,14 @@ PLURAL_FORMS: dict[str, Callable[[float], int]] = {
 _DATA = re.compile(
     r"(names?|path|folder|files?|blend|groups?|bones?|target|object|collider|owner|place|closest|nearest|which)\d*$"
 )
-# Values of such placeholders that are translated all the same: "4 bones", "the bone tail" and "tail and 3 other bones".
-_NOUN_PHRASE = re.compile(r"(\d+|[Tt]he) [a-z]|.* and \d+ other")
+# Values of such placeholders that are translated all the same: "4 bones", "the bone tail", "tail and 3 other bones" and
+# "tail and 3 more".
+_NOUN_PHRASE = re.compile(r"(\d+|[Tt]he) [a-z]|.* and \d+ (other|more$)")
 # A value that may be missing, else begins like a clause after a word.
 _OPTIONAL = r"((?:(?:[,;:]| \(| at ).*?)?)"
-# Placeholders for numbers: "A to Z" in a name is no range.
-_NUMBER = re.compile(r"(count|first|last|one|min_scale|max_scale)\d*$")
+# Placeholders for numbers, and their values: "A to Z" in a name is no range, and "the mesh, 3 more" no number.
+_NUMBER = re.compile(r"(count|number|first|last|one|min_scale|max_scale)\d*$")
+_NUMBER_VALUE = r"(-?(?:inf|[\d.,]+(?:e[+-]\d+)?))"
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 # Punctuation before a clause, and a progress such as ", 3 / 24" and space after it.
 _CLAUSE = re.compile(r"([\s;,.:…]*)(.*?)((?:,? \d+ / \d+)?\s*)", re.DOTALL)
@@ -176,13 +178,16 @@ class _Template:
         self.data = {name for name in self.names if name in quoted or _DATA.match(name)}
         self.anchor = max(literals, key=len)
         self.weight = sum(map(len, literals))
-        pattern = ""
+        pattern = before = ""
         for literal, name in zip(literals, [*self.names, ""], strict=True):
             # A clause that follows a word directly, as in "below {collider}{pinned}", may be missing.
             is_optional = bool(pattern or literal) and (not literal or literal[-1].isalpha())
-            any_text = "(.*?)" if literal.endswith("'") else "(.+?)"
-            part = "(-?[\\d.,]+)" if _NUMBER.match(name) else _OPTIONAL if is_optional else any_text
+            # A unit follows its number directly.
+            is_unit = not literal and bool(_NUMBER.match(before))
+            any_text = "(.*?)" if literal.endswith("'") or is_unit else "(.+?)"
+            part = _NUMBER_VALUE if _NUMBER.match(name) else _OPTIONAL if is_optional and not is_unit else any_text
             pattern += re.escape(literal) + (part if name else "")
+            before = name
         self.pattern = re.compile(pattern, re.DOTALL)
 
 
@@ -201,6 +206,8 @@ class Catalogue:
             for message in (entry.message, entry.plural)
             if all(entry.translations) and PLACEHOLDER.search(message)
         ]
+        # Of templates that account for equally many characters, the one with the shortest values is the most specific.
+        self._templates.sort(key=lambda template: -template.weight)
         self._remembered: dict[str, str] = {}
 
     def translate(self, text: str) -> str:

@@ -66,6 +66,16 @@ In use: inertia time τ 0.1 s, velocity kept κ 0.5, removed γ 0.5, 1 substep
 In use: inertia time τ 1.4 s, velocity kept κ 0.679, implicit force θ 4, force memory σ 2.72, 3 substeps
 Steps were halved on frames 10 to 12, cut short to keep surfaces apart on frame 14.
 Out of date: the muscles, keyframed Bounce, weights of 'Pin', drivers of Rig, pose of Hip, the movement of collider Hand
+Out of date: the mesh, shape keys of Ball, 3 more
+The scale is negative, because of its driver
+The scale differs between axes, because of its constraint Hip
+The scale differs between axes, and the mesh is linked
+Files hold no shear by an uneven scale of the parents of 'Hip'; make it the same on all axes and bake again.
+The last bake stopped: the chosen bones carry none of its vertices
+Loop needs the pose of frame 1 again at frame 24 or 25, but the drivers of Rig and 2 more do not return to it
+Snake: frees A; B moves none of its vertices; more vertices were freed
+Ball: part 'Pin' has 1 vertex
+Also 3 other objects
 Out of date: the mesh, modifiers and constraints of Rig, shape keys of Ball, keyframes of Rig, NLA tracks of Rig
 Wobbler: keyframed Follow-through changed since the last bake, so it cannot be resumed.
 Source: playback
@@ -118,6 +128,9 @@ def test_catalogues_match_texts(load: Load) -> None:
     tool = load_tool()
     messages = tool.all_messages()
     assert {("Settle", ""), ("{count} vertex", "{count} vertices"), ("bake again", "")} <= messages
+    # Placeholders are named after what is cut to size, and lists of words are no messages.
+    assert ("The last bake stopped: {error}", "") in messages
+    assert not [message for message, _ in messages if "forearm" in message or "ponytail" in message]
     assert set(tool.catalogue.languages()) <= set(LANGUAGES.values())
     for name in tool.catalogue.languages():
         assert tool.faults(name, messages) == []
@@ -251,6 +264,28 @@ def test_no_english_words_remain(load: Load, language: str, sentence: str) -> No
     words = re.findall(r"[A-Za-z]*[a-z]{2}[A-Za-z]*|[A-Z][a-z]\b", re.sub(r"'\w*'", "", translated))
     names = ("DampSim", "Wobbler", "Setup", "Snake", "Tail", "Ball", "Box", "Rig", "Low", "Empty", "Hip", "Hand")
     assert set(words) <= set(names)
+
+
+@pytest.mark.parametrize("name", CATALOGUES)
+def test_values_stay_in_place(load: Load, name: str) -> None:
+    catalogue = load("dampsim_addon.translations").load_catalogue(name)
+    # Names that are words of the interface, and numbers after a list.
+    assert "Bounce" in catalogue.translate("The scale is negative, because of its constraint Bounce")
+    assert catalogue.translate("the mesh, 3 more").startswith(catalogue.translate("the mesh"))
+
+
+def test_specific_templates_win(load: Load) -> None:
+    module = load(MODULE)
+    rows = [
+        ("a whole number", "", ("eine ganze Zahl",)),
+        ("{shown} is not {kind}", "", ("{shown} ist nicht {kind}",)),
+        ("{value} is not a whole number", "", ("{value} ist keine ganze Zahl",)),
+        ("{number}{unit} is too large", "", ("{number}{unit} ist zu groß",)),
+    ]
+    catalogue = module.Catalogue("de", [module.Entry(*row) for row in rows])
+    assert catalogue.translate("2.5 is not a whole number") == "2.5 ist keine ganze Zahl"
+    assert catalogue.translate("-1e+20 mm is too large") == "-1e+20 mm ist zu groß"
+    assert catalogue.translate("Ball, 2 is too large") == "Ball, 2 ist zu groß"
 
 
 def test_full_stops_of_chinese(load: Load) -> None:

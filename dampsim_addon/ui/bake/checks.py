@@ -88,8 +88,8 @@ def _scale_source(obj: bpy.types.Object) -> str:
     for path in ("scale", "delta_scale"):
         if path in animated_paths(obj):
             return "its driver" if any(is_driven(obj, path, axis) for axis in range(3)) else "its keyframes"
-    found = [one.name for one in obj.constraints if one.type in _SCALING_CONSTRAINTS and not one.mute]
-    return f"its constraint {found[0]}" if found else ""
+    names = [one.name for one in obj.constraints if one.type in _SCALING_CONSTRAINTS and not one.mute]
+    return f"its constraint {names[0]}" if names else ""
 
 
 def _apply_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:

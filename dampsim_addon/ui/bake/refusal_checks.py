@@ -254,10 +254,11 @@ def _animation_fix(disabled: list[bpy.types.Object], fix: Fix) -> Issue | None:
     """Return the fix that removes the animation by which objects are disabled; None if a library holds it."""
     if any(one.library is not None for one in disabled):
         return None
-    has_driver = any(is_driven(one, VISIBILITY_PATH) for one in disabled)
-    label, noun = ("Remove Driver", "animation") if has_driver else ("Remove Keyframes", "keyframes")
-    tooltip = f"Remove the {noun} of Disable in Viewports, and keep that of Disable in Renders"
-    return fix_button(label, fix, tooltip if has_driver else tooltip.replace("that", "those"))
+    if any(is_driven(one, VISIBILITY_PATH) for one in disabled):
+        tooltip = "Remove the animation of Disable in Viewports, and keep that of Disable in Renders"
+        return fix_button("Remove Driver", fix, tooltip)
+    tooltip = "Remove the keyframes of Disable in Viewports, and keep those of Disable in Renders"
+    return fix_button("Remove Keyframes", fix, tooltip)
 
 
 def _show_without_animation(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
