@@ -1,7 +1,7 @@
 /* Ropes: energies of springs and rods with their Hessians, and a direct solve that treats separate pieces separately.
  *
- * The energies are those of core/materials/loads_and_springs.py and core/materials/rod_bending.py and differ in the order of
- * summation only. Matrices of 3 x 3 blocks have a row of blocks per free node, with ascending columns.
+ * The energies are those of core/materials/loads_and_springs.py and core/materials/rod_bending.py, and differ in the
+ * order of summation only. Matrices of 3 x 3 blocks have a row of blocks per free node, with ascending columns.
  */
 #include "kernel.h"
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..base.arrays import Array
 from ..frames.frame import REFERENCE_SUFFIX, Frame, history_arrays
+from ..materials.plastic_flow import BendingFlow, PlasticFlow
 from ..objective.plastic_update import plastic_terms
 from ..scene.body import SceneSample
 from ..scene.parameters import PARAMETERS
@@ -50,7 +51,7 @@ def find_fault(frame: Frame, previous: Frame | None, simulation: Simulation, sam
     for name, arrays in found.items():
         if not _fits_block(arrays, known[name]):
             return f"the history of {name} has another size"
-        if not all(map(_is_possible_flow, _flows(arrays, known[name]))):
+        if not all(_is_possible_flow(*one) for one in _flows(arrays, known[name])):
             return f"the permanent deformation of {name} is impossible"
     for island in simulation.islands if sample is None else simulation.version_at(sample).statics.islands:
         contacts = frame.state.history.contacts.get(island.system.name)
@@ -71,18 +72,24 @@ def _fits_block(arrays: Mapping[str, Array], block: BodyDiscretization) -> bool:
     return all(arrays[name].shape == shape for name, shape in expected.items() if name in arrays)
 
 
-def _flows(arrays: Mapping[str, Array], block: BodyDiscretization) -> list[Array]:
-    """Return the flows of a block, and those at which its stiffness was found."""
-    names = [f"{term.name}{suffix}" for term in plastic_terms(block) for suffix in ("", REFERENCE_SUFFIX)]
-    return [arrays[name] for name in names if name in arrays]
+def _flows(arrays: Mapping[str, Array], block: BodyDiscretization) -> list[tuple[PlasticFlow, Array]]:
+    """Return the flows of a block, and those at which its stiffness was found, with their kinds."""
+    named = [(term, f"{term.name}{suffix}") for term in plastic_terms(block) for suffix in ("", REFERENCE_SUFFIX)]
+    return [(term.flow, arrays[name]) for term, name in named if name in arrays]
 
 
-def _is_possible_flow(flow: Array) -> bool:
-    """Return whether tensors (m, d, d) of a plastic flow have stretches that Maximum allows, so that they are regular.
+def _is_possible_flow(kind: PlasticFlow, flow: Array) -> bool:
+    """Return whether a plastic flow gives rest shapes that the simulation can have.
 
-    The flows of springs and bending (m,) are strains, and any finite one is possible.
+    Tensors (m, d, d) need stretches that Maximum allows, so that they are regular, and strains (m,) of springs as well.
+    Flows of bending need rest angles within a whole turn.
     """
-    if flow.ndim < 3 or not len(flow):
+    if isinstance(kind, BendingFlow):
+        rest_angles = (kind.energy.with_flow(flow).kernel_data or (flow,))[0]
+        return bool(np.abs(rest_angles).max(initial=0.0) <= 2.0 * np.pi)
+    if flow.ndim < 3:
+        return bool(np.abs(flow).max(initial=0.0) <= _MAX_STRAIN)
+    if not len(flow):
         return True
     stretches = np.linalg.svd(flow, compute_uv=False)
     most = float(np.exp(_MAX_STRAIN))

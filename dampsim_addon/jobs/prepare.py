@@ -62,6 +62,8 @@ def _check_motion(sampler: GroupSampler, plan: BakePlan, core_scene: Scene) -> G
     checks = [get_target(obj.dampsim.target).motion_check(sampler.member_for(obj)) for obj in plan.group.members]
     for done, number in enumerate(numbers, 1):
         core_scene.sample(float(number))
+        # A kept sample leaves the scene at another frame.
+        sampler.set_frame(float(number))
         with _unplayable_motion():
             for check in checks:
                 check.visit(number)
