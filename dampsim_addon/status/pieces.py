@@ -98,18 +98,20 @@ def _topology_key(obj: bpy.types.Object) -> Key:
     return (*counts, group.kind, group.struts, group.resolution)
 
 
-def is_accepted(obj: bpy.types.Object, name: str, found: Mask | float) -> bool:
-    """Return whether the user has accepted a finding about exactly these vertices (v,), or about a size, m."""
+def is_accepted(obj: bpy.types.Object, name: str, found: Mask | float | str) -> bool:
+    """Return whether the user has accepted a finding about exactly these vertices (v,), a size, m, or names."""
     return _acceptance(name, found) in obj.dampsim.accepted_parts.split()
 
 
-def accept(obj: bpy.types.Object, name: str, found: Mask | float) -> None:
-    """Store that the user accepts a finding about these vertices (v,), or about a size, m."""
+def accept(obj: bpy.types.Object, name: str, found: Mask | float | str) -> None:
+    """Store that the user accepts a finding about these vertices (v,), a size, m, or names."""
     others = [one for one in obj.dampsim.accepted_parts.split() if not one.startswith(f"{name}:")]
     obj.dampsim.accepted_parts = " ".join([*others, _acceptance(name, found)])
 
 
-def _acceptance(name: str, found: Mask | float) -> str:
+def _acceptance(name: str, found: Mask | float | str) -> str:
+    if isinstance(found, str):
+        return f"{name}:{zlib.crc32(found.encode()):08x}"
     return f"{name}:{found:.2g}" if isinstance(found, float) else f"{name}:{zlib.crc32(np.packbits(found)):08x}"
 
 

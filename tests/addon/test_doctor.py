@@ -357,6 +357,57 @@ def _flat(obj: bpy.types.Object) -> None:
     _box(scale=(1.0, 0.0, 1.0))
 
 
+def _scattered(obj: bpy.types.Object) -> None:
+    """Show cubes at the vertices of a collider by Geometry Nodes."""
+    box = _box()
+    tree = bpy.data.node_groups.new("Scatter", "GeometryNodeTree")
+    for in_out in ("INPUT", "OUTPUT"):
+        tree.interface.new_socket("Geometry", in_out=in_out, socket_type="NodeSocketGeometry")
+    start, cube, scatter, joined, end = (
+        tree.nodes.new(kind)
+        for kind in ("NodeGroupInput", "GeometryNodeMeshCube", "GeometryNodeInstanceOnPoints",
+                     "GeometryNodeJoinGeometry", "NodeGroupOutput")
+    )  # fmt: skip
+    tree.links.new(start.outputs[0], scatter.inputs["Points"])
+    tree.links.new(cube.outputs[0], scatter.inputs["Instance"])
+    tree.links.new(scatter.outputs[0], joined.inputs[0])
+    tree.links.new(start.outputs[0], joined.inputs[0])
+    tree.links.new(joined.outputs[0], end.inputs[0])
+    box.modifiers.new("Scatter", "NODES").node_group = tree
+
+
+def _vertex_instances(obj: bpy.types.Object) -> None:
+    box = _box()
+    child = bpy.data.objects.new("Stud", box.data)
+    bpy.context.scene.collection.objects.link(child)
+    child.parent, box.instance_type = box, "VERTS"
+
+
+def _collection_instance(obj: bpy.types.Object) -> None:
+    """Show a collection with a collider far away from the collider itself."""
+    box, kit = _box(), bpy.data.collections.new("Kit")
+    kit.objects.link(box)
+    bpy.context.scene.collection.objects.unlink(box)
+    empty = bpy.data.objects.new("Kit", None)
+    empty.instance_type, empty.instance_collection, empty.location.x = "COLLECTION", kit, 5.0
+    bpy.context.scene.collection.objects.link(empty)
+
+
+def _listed_instance(obj: bpy.types.Object) -> None:
+    """Put an instance of a collection without colliders into the collider collection."""
+    _collection_instance(obj)
+    bpy.data.objects["Box"].dampsim_collider.is_collider = False
+    obj.dampsim.collider_collection = limit = bpy.data.collections.new("Colliders")
+    limit.objects.link(bpy.data.objects["Kit"])
+
+
+def _instanced_particles(obj: bpy.types.Object) -> None:
+    box = _box()
+    box.modifiers.new("Rocks", "PARTICLE_SYSTEM")
+    settings = box.particle_systems[0].settings
+    settings.count, settings.render_type, settings.instance_object = 3, "OBJECT", obj
+
+
 def _contact_without_group(obj: bpy.types.Object) -> None:
     obj.dampsim.touch_together = True
 
@@ -484,6 +535,11 @@ CASES = {
     "hidden": ("hidden", _disabled, "Box is disabled in viewports", True),
     "unbaked": ("unbaked", _unbaked, "Neighbour is a collider, but it is simulated separately", True),
     "flat": ("flat", _flat, "collider Box has zero scale", False),
+    "scattered": ("instances", _scattered, "Box shows instances that the simulation passes through", True),
+    "vertex instances": ("instances", _vertex_instances, "Box shows instances", True),
+    "collection instance": ("instances", _collection_instance, "Kit shows instances", True),
+    "listed instance": ("instances", _listed_instance, "Kit shows instances", True),
+    "instanced particles": ("instances", _instanced_particles, "Use Make Instances Real", True),
     "nobody": ("nobody", _contact_without_group, "nothing is simulated with it", True),
     "joined": ("joined", _weave_self_collision, "Weave can only touch colliders", True),
     "unheeded": ("unheeded", _ignored_collider, "It passes through Box", True),
@@ -524,7 +580,10 @@ def displayed_geometry(obj: bpy.types.Object) -> tuple[np.ndarray, int]:
 
 
 # Each case with the number of a fix; some cases have a second one.
-_TWO_FIXES = ("not cyclic", "short preview", "mirrored", "hidden", "pieces", "boneless", "soft", "shared")
+_TWO_FIXES = (
+    "not cyclic", "short preview", "mirrored", "hidden", "pieces", "boneless", "soft", "shared", "scattered",
+    "vertex instances", "collection instance", "listed instance",
+)  # fmt: skip
 FIXES_TO_TEST = [(case, 0) for case in CASES] + [(case, 1) for case in _TWO_FIXES]
 
 
@@ -556,6 +615,41 @@ def test_check_finds_and_fixes_case(load: Load, tmp_path: Path, case: str, way: 
     assert len(now) == len(points)
     away = np.linalg.norm(points[:, None] - now[None], axis=2)
     assert max(away.min(axis=0).max(), away.min(axis=1).max()) <= 1e-6 * np.linalg.norm(np.ptp(points, axis=0))
+
+
+@pytest.mark.parametrize("provoke", [_scattered, _collection_instance], ids=lambda one: one.__name__)
+def test_fixed_instances_are_felt(load: Load, tmp_path: Path, provoke: Callable[[bpy.types.Object], None]) -> None:
+    """The colliders have the vertices of the instances after the fix, which Make Collider also advises."""
+    obj, scene, layer = object_without_findings(tmp_path), bpy.context.scene, bpy.context.view_layer
+    provoke(obj)
+    layer.update()
+    colliders = load("dampsim_addon.model.colliders")
+    reader = load("dampsim_addon.blender.collider_reader").ColliderReader
+
+    def felt() -> int:
+        layer.update()
+        found = colliders.active_colliders(obj, layer)
+        return sum(len(reader(one, False).read_first_frame(layer, 1.0)[0]) for one in found)
+
+    before = felt()
+    assert bpy.ops.dampsim.mend(check="instances", way=0) == {"FINISHED"}
+    assert felt() == before + (8 * 8 if provoke is _scattered else 8)
+    assert load("dampsim_addon.ui.bake.checks").find_issues(obj, scene) == {}
+
+
+def test_make_collider_reports_instances(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    obj = object_without_findings(tmp_path)
+    _scattered(obj)
+    box, said = bpy.data.objects["Box"], list[tuple[set[str], str]]()
+    box.dampsim_collider.is_collider = False
+    box.select_set(True)
+    bpy.context.view_layer.update()
+    operators = load("dampsim_addon.ui.contact.operators")
+    monkeypatch.setattr(operators, "report", lambda _, level, text: said.append((level, text)))
+    assert bpy.ops.dampsim.collider() == {"FINISHED"}
+    ((level, text),) = said
+    assert level == {"WARNING"}
+    assert text.endswith("Box shows instances that the simulation passes through")
 
 
 def test_background_check_of_models(load: Load, tmp_path: Path) -> None:

@@ -361,6 +361,7 @@ CHECKS: dict[str, Check] = {
     "hidden": contact_checks.hidden_collider,
     "unbaked": contact_checks.unbaked_collider,
     "flat": contact_checks.flat_collider,
+    "instances": contact_checks.unfelt_instances,
     "nobody": contact_checks.no_collision_partner,
     "unheeded": contact_checks.colliders_disabled,
     "unassigned": _part_without_group,

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import bpy
 import numpy as np
 
 from ....core import kind_by_name
 from ...blender.animation import animated_paths
 from ...blender.collider_reader import topology_changing_modifier
+from ...blender.node_builder import NodeBuilder
 from ...model.colliders import (
     ColliderIssue,
     active_colliders,
+    add_collider,
     candidate_colliders,
     has_collision,
+    shows_node_instances,
     simulation_view_layer,
+    unfelt_instancers,
 )
 from ...model.groups import format_names, group_of
 from ...status.overlaps import Overlap, known_overlaps, largest_overlap, overlap_text
+from ...status.pieces import accept, is_accepted
+from ...work.operators import call_operator
 from ..common.issue import Issue, issue_with_fixes, set_options, set_values
 from ..objects.group_operators import simulate_together
 
@@ -124,6 +132,64 @@ def flat_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None
         if not columns.min() > _FLAT_RATIO * max(columns.max(), 1e-30):
             return Issue(f"The collider {other.name} has zero scale along an axis. Set a positive scale")
     return None
+
+
+def unfelt_instances(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report instances on colliders and of collections with colliders: a collider is read without its instances."""
+    layer = simulation_view_layer(scene)
+    others = unfelt_instancers(obj, layer)
+    names = "\n".join(sorted(str(other.name_full) for other in others))
+    if not others or is_accepted(obj, "instances", names):
+        return None
+    ignore = Issue("", "Ignore Instances", lambda o, s: accept(o, "instances", names),
+                   "Pass through these instances, and do not report them again")  # fmt: skip
+    text = instances_text(others)
+    editable = [other for other in others if other.library is None]
+    from_nodes = [other for other in editable if shows_node_instances(other, layer)]
+    if from_nodes:
+        tip = f"Add a modifier to {format_names(from_nodes)} that turns the instances into a mesh"
+        return issue_with_fixes(text, Issue("", "Realize Instances", lambda o, s: _realize(from_nodes), tip), ignore)
+    instancers = [other for other in editable if other.instance_type != "NONE"]
+    if instancers:
+        tip = "Turn the instances into objects, and make those that are meshes colliders"
+        fix = Issue("", "Make Instances Real", lambda o, s: _make_real(o, instancers), tip)
+        return issue_with_fixes(text, fix, ignore)
+    return issue_with_fixes(f"{text}. Use Make Instances Real, and make the new objects colliders", ignore)
+
+
+def instances_text(others: Sequence[bpy.types.Object]) -> str:
+    """Return the message about colliders that show instances."""
+    verb = "shows" if len(others) == 1 else "show"
+    return f"{format_names(others)} {verb} instances that the simulation passes through"
+
+
+def _realize(others: Sequence[bpy.types.Object]) -> None:
+    """Add a modifier to objects that turns the instances of their Geometry Nodes into a mesh."""
+    tree = bpy.data.node_groups.new("Realize Instances", "GeometryNodeTree")
+    tree.is_modifier = True
+    nodes = NodeBuilder(tree)
+    nodes.link(nodes.field("GeometryNodeRealizeInstances", (nodes.start.outputs[0],)), nodes.end.inputs[0])
+    for other in others:
+        # Several simulated objects may report the same collider.
+        if not other.modifiers[-1].name.startswith("Realize Instances"):
+            other.modifiers.new(tree.name, "NODES").node_group = tree
+
+
+def _make_real(obj: bpy.types.Object, others: Sequence[bpy.types.Object]) -> None:
+    """Turn the instances of objects into objects, and those that are meshes into colliders of a simulated object."""
+    known = set(bpy.data.objects)
+    for other in [one for one in others if one.instance_type != "NONE"]:
+        with bpy.context.temp_override(
+            active_object=other, object=other, selected_objects=[other], selected_editable_objects=[other]
+        ):
+            failure = f"{other.name}: its instances cannot be made real"
+            call_operator(bpy.ops.object.duplicates_make_real, failure, "make them real by hand")
+    limit = obj.dampsim.collider_collection
+    for new in [one for one in bpy.data.objects if one not in known and one.type == "MESH"]:
+        new.dampsim_collider.is_collider = True
+        add_collider(new)
+        if limit is not None and limit.all_objects.get(new.name) != new:
+            limit.objects.link(new)
 
 
 def no_collision_partner(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:

@@ -12,7 +12,7 @@ from ....core import Array
 from ....core.base.wording import format_number, plural
 from ...blender.animation import object_with_unkeyed_change
 from ...blender.sampler import GroupSampler
-from ...model.colliders import add_collider, all_colliders, has_collision, is_collider
+from ...model.colliders import add_collider, all_colliders, has_collision, is_collider, shows_instances
 from ...model.groups import format_names, group_of
 from ...model.links import is_linked
 from ...model.objects import (
@@ -27,10 +27,11 @@ from ...scene_reader.scene_builder import check_object
 from ...status.overlaps import find_overlaps, overlap_message
 from ...translations import report
 from ..common.operators import EditOperator, NamedOperator, is_met
+from .checks import instances_text
 
 
 def report_with_overlaps(
-    operator: Operator, context: Context, message: str, objects: Sequence[bpy.types.Object]
+    operator: Operator, context: Context, message: str, objects: Sequence[bpy.types.Object], is_warning: bool = False
 ) -> None:
     """Report a message, with a warning if some of the objects overlap with colliders at the first frame.
 
@@ -45,7 +46,7 @@ def report_with_overlaps(
     if overlaps:
         report(operator, {"WARNING"}, f"{message}. {overlap_message(overlaps, scene)}")
     else:
-        report(operator, {"INFO"}, message)
+        report(operator, {"WARNING" if is_warning else "INFO"}, message)
 
 
 FLOOR_NAME = "Floor"
@@ -196,7 +197,11 @@ class DAMPSIM_OT_collider(NamedOperator, Operator):
                 _include_collider(obj, [active])
         added = f"{plural(len(new_colliders), 'Collider')} added: {format_names(new_colliders)}"
         objects = visible_simulated(context) if active is None else [active]
-        report_with_overlaps(self, context, added, objects)
+        context.view_layer.update()
+        instancers = [obj for obj in new_colliders if shows_instances(obj, context.view_layer)]
+        if instancers:
+            added = f"{added}. {instances_text(instancers)}"
+        report_with_overlaps(self, context, added, objects, bool(instancers))
         return {"FINISHED"}
 
 
