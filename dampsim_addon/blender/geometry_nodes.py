@@ -48,6 +48,7 @@ class NodeEffect:
     keeps_topology: whether the vertices certainly stay the same ones.  moves_points: whether it may move them.
     changes_over_time: whether the tree itself may give another result at another frame.
     has_simulation: whether it contains a simulation zone.  reads_files: whether it reads images or files.
+    sets_positions: whether a node sets positions, which may depend on those that enter the tree.
     stored: names of the attributes that it stores, among them vertex groups; UNKNOWN_NAME for a computed name.
     """
 
@@ -57,6 +58,7 @@ class NodeEffect:
     has_simulation: bool
     reads_files: bool
     stored: frozenset[str] = frozenset()
+    sets_positions: bool = False
 
     def may_store(self, name: str) -> bool:
         """Return whether the tree may store an attribute or vertex group."""
@@ -95,7 +97,8 @@ def _read_effect(tree: Any) -> NodeEffect:
     changes = bool(datablocks) or bool(names & _TIME_NODES) or any(map(is_animated, trees))
     reads_files = "IMAGE" in datablocks or any(name.startswith("Import") for name in names)
     stored = frozenset(_stored_name(node) for one in trees for node in one.nodes if _stores_attribute(node))
-    return NodeEffect(keeps, moves, changes, bool(names & _SIMULATION_NODES), reads_files, stored)
+    sets_positions = bool(names & _MOVING_NODES) or not stored.isdisjoint(("position", UNKNOWN_NAME))
+    return NodeEffect(keeps, moves, changes, bool(names & _SIMULATION_NODES), reads_files, stored, sets_positions)
 
 
 def _stores_attribute(node: Any) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from itertools import takewhile
 from typing import Any
 
 import bpy
@@ -19,9 +20,11 @@ from .animation import (
     driver_targets,
     drivers_of,
     has_keyed_attributes,
+    has_keyed_points,
     is_animated,
     is_modifier_animated,
 )
+from .dampsim_names import is_output_modifier
 from .geometry_nodes import modifier_effect, read_datablocks
 
 
@@ -94,12 +97,15 @@ def modifier_type_effect(modifier_type: str) -> ModifierEffect:
 def moves_on_its_own(modifier: Any, visited: set[int] | None = None) -> bool:
     """Return whether a modifier may move or replace vertices over time, apart from the motion of its input.
 
+    Nodes that set positions may enlarge or bend that motion.
     visited: session uids of the objects that are being judged already.
     """
     effect = modifier_type_effect(modifier.type)
     if modifier.type == "NODES":
         nodes = modifier_effect(modifier)
-        return nodes.moves_points and changes_over_time(modifier, visited)
+        if not nodes.moves_points:
+            return False
+        return changes_over_time(modifier, visited) or (nodes.sets_positions and _has_moving_input(modifier, visited))
     if effect is ModifierEffect.GENERATES:
         return modifier.type in _TIMED_TYPES or changes_over_time(modifier, visited)
     if modifier.type == "DYNAMIC_PAINT":
@@ -108,6 +114,20 @@ def moves_on_its_own(modifier: Any, visited: set[int] | None = None) -> bool:
     if modifier.type == "FLUID":
         return bool(modifier.fluid_type == "DOMAIN")
     return effect is ModifierEffect.SIMULATES
+
+
+def _has_moving_input(modifier: Any, visited: set[int] | None) -> bool:
+    """Return whether shape keys, keyed vertices or an earlier modifier may move the vertices that reach a modifier."""
+    obj = modifier.id_data
+    keys = getattr(obj.data, "shape_keys", None)
+    if has_keyed_points(obj.data) or (keys is not None and animated_paths(keys)):
+        return True
+    # Hidden ones count, because DampSim hides some meanwhile.
+    before = list(takewhile(lambda one: one != modifier, obj.modifiers))
+    moving = [m for m in before if modifier_type_effect(m.type) is ModifierEffect.MOVES and not is_output_modifier(m)]
+    if any(m.type in _PLAYING_TYPES or changes_over_time(m, visited and set(visited)) for m in moving):
+        return True
+    return any(moves_on_its_own(m, visited) for m in before if m.type == "NODES" and not is_output_modifier(m))
 
 
 def _moves_by_paint(modifier: Any, surface: Any) -> bool:

@@ -314,6 +314,60 @@ def test_nodes_with_attributes(load: Load, make_tree: Callable[[bpy.types.Object
     assert "unfelt" not in load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)
 
 
+def double_positions(*after: str) -> Any:
+    """Return a tree without animation that moves each vertex by its own place, before other nodes."""
+    tree = node_group("GeometryNodeSetPosition", *after, keyed=False)
+    place = tree.nodes.new("GeometryNodeInputPosition")
+    tree.links.new(place.outputs[0], tree.nodes["Set Position"].inputs["Offset"])
+    return tree
+
+
+def key_shape(obj: bpy.types.Object) -> None:
+    obj.shape_key_add(name="Basis")
+    key = obj.shape_key_add(name="Wide")
+    for point in key.data:
+        point.co *= 1.5
+    for frame, value in ((1, 0.0), (2, 0.0), (5, 1.0)):
+        key.value = value
+        key.keyframe_insert("value", frame=frame)
+
+
+def bend_by_rig(obj: bpy.types.Object) -> None:
+    add_moving_modifier(obj, "ARMATURE")
+
+
+def animate_location(obj: bpy.types.Object) -> None:
+    for frame, place in ((1, 0.0), (5, 0.4)):
+        obj.location.x = place
+        obj.keyframe_insert("location", frame=frame)
+
+
+@pytest.mark.parametrize("move", [key_shape, bend_by_rig])
+@pytest.mark.parametrize("after", [(), ("GeometryNodeSubdivideMesh",)])
+def test_still_nodes_after_motion(load: Load, move: Callable[[bpy.types.Object], None], after: tuple[str, ...]) -> None:
+    """A tree without animation that doubles the motion before it is felt, or reported if it adds vertices."""
+    scene = new_scene(5)
+    obj = sheet()
+    move(obj)
+    modifier: Any = obj.modifiers.new("Nodes", "NODES")
+    modifier.node_group = double_positions(*after)
+    assert moves(shapes(obj))
+    issue = load("dampsim_addon.ui.bake.checks").find_issues(obj, scene).get("unfelt")
+    assert (issue is None) != bool(after)
+    if not after:
+        assert not differ(shapes(obj), sampled_shapes(load, obj))
+
+
+def test_still_nodes_without_motion(load: Load) -> None:
+    """A tree without animation is neither sampled nor reported if only the whole object moves."""
+    scene = new_scene(5)
+    obj = sheet()
+    animate_location(obj)
+    modifier: Any = obj.modifiers.new("Nodes", "NODES")
+    modifier.node_group = double_positions("GeometryNodeSubdivideMesh")
+    assert "unfelt" not in load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)
+
+
 def pin_by_nodes(obj: bpy.types.Object) -> None:
     modifier: Any = obj.modifiers.new("Nodes", "NODES")
     modifier.node_group = node_group("GeometryNodeSetShadeSmooth")
