@@ -20,6 +20,7 @@ from ..model.caches import target_folder
 from ..targets import Cost, Shot, Storage, Target, get_target
 from ..targets.bake_tracks import play_bake_alone
 from ..targets.influence import keep_user_settings
+from ..targets.keys import record_key_shapes
 from ..work.steps import Step, counted_steps
 from .clear import replaced_bake
 from .curve_bake import bake_following_curve
@@ -72,6 +73,8 @@ def write_member(sampler: Sampler, simulated: SimulatedShot) -> Generator[Step, 
     with replaced_bake(obj, sampler.scene, target, shot.folder):
         cost, error = yield from _write_target(blended, target, collected)
         yield from bake_following_curve(blended)
+    if target.storage is Storage.KEYS:
+        record_key_shapes(obj)
     return WrittenBake(shot, target, cost, error, simulated.seconds + time.monotonic() - began)
 
 

@@ -27,6 +27,7 @@ from ..model.properties import read_settings
 from ..scene_reader.mesh_parts import MeshParts, is_fully_pinned, modelled_labels, read_mesh_parts
 from ..scene_reader.scene_builder import has_animated_pressure, seam_groups
 from ..session import SessionState, Subscriber
+from ..targets.keys import edited_keys
 
 Key = tuple[object, ...]
 
@@ -39,6 +40,7 @@ class _KnownParts(SessionState):
     updated all objects, whatever changed.  parts: by session uid of the object, with
     the inputs from which they were read.  labels: the same for the pieces of solids, which take long to find.
     refusals: by session uid of the object, the error because of which its mesh cannot be simulated.
+    edited_keys: by session uid of the object, the names of the shape keys of its bake that were edited.
     """
 
     edits: dict[int, int] = field(default_factory=dict)
@@ -46,6 +48,7 @@ class _KnownParts(SessionState):
     parts: dict[int, tuple[Key, MeshParts | None]] = field(default_factory=dict)
     labels: dict[int, tuple[Key, Index | None]] = field(default_factory=dict)
     refusals: dict[int, DampSimError] = field(default_factory=dict)
+    edited_keys: dict[int, list[str]] = field(default_factory=dict)
 
 
 def known_parts(obj: bpy.types.Object) -> MeshParts | None:
@@ -73,6 +76,7 @@ def refresh_parts(obj: bpy.types.Object, is_forced: bool = False) -> bool:
     except DampSimError as error:
         parts, known.refusals[obj.session_uid] = None, error
     known.parts[obj.session_uid] = key, parts
+    known.edited_keys[obj.session_uid] = [str(one.name) for one in edited_keys(obj)]
     return True
 
 
@@ -80,6 +84,12 @@ def known_refusal(obj: bpy.types.Object) -> DampSimError | None:
     """Return the error because of which a bake will refuse the object's mesh, as far as it is known; else None."""
     known_parts(obj)
     return _KnownParts.current().refusals.get(obj.session_uid)
+
+
+def known_edited_keys(obj: bpy.types.Object) -> list[str]:
+    """Return the names of the shape keys of a bake whose vertices the user has edited, as far as they are known."""
+    known_parts(obj)
+    return _KnownParts.current().edited_keys.get(obj.session_uid, [])
 
 
 def part_inputs(obj: bpy.types.Object) -> Key:

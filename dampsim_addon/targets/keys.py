@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from ..blender.dampsim_names import (
     unmark_bake_keys,
 )
 from ..blender.modifiers import simulated_topology_modifiers
-from ..blender.sampler import Sampler
+from ..blender.sampler import Sampler, read_array
 from .bake_tracks import KeptStrips, remove_bake_animation
 from .pre_modifier_shapes import (
     InvertibilityCheck,
@@ -34,6 +35,8 @@ from .pre_modifier_shapes import (
 )
 from .target import VERTEX_BYTES, Cost, KeptBake, MotionCheck, Shot, Storage, Target, apply_settings, read_settings_of
 
+# Custom property of shape keys with the digests of the basis and of the keys of the bake, as they were written.
+_SHAPES_TAG = "dampsim_shapes"
 # Settings of shape keys and strips that return with a kept bake.
 _KEY_SETTINGS = ("value", "mute", "slider_min", "slider_max", "vertex_group", "interpolation", "lock_shape")
 
@@ -143,6 +146,39 @@ def add_key(obj: bpy.types.Object, name: str, shape: Array) -> bpy.types.ShapeKe
     return key
 
 
+def record_key_shapes(obj: bpy.types.Object) -> None:
+    """Store digests of the shape keys of a bake, by which edited_keys() recognises edits."""
+    keys = obj.data.shape_keys
+    if keys is not None:
+        shapes = [keys.reference_key, *bake_keys(keys)]
+        keys[_SHAPES_TAG] = " ".join(map(_shape_digest, shapes))
+
+
+def edited_keys(obj: bpy.types.Object) -> list[bpy.types.ShapeKey]:
+    """Return the shape keys of a bake whose vertices were edited since; none if the basis was edited with them."""
+    keys = getattr(obj.data, "shape_keys", None)
+    known = str(keys.get(_SHAPES_TAG, "")).split() if keys is not None else []
+    if not known or _shape_digest(keys.reference_key) != known[0]:
+        return []
+    return [key for key in bake_keys(keys) if key != keys.reference_key and _shape_digest(key) not in known]
+
+
+def _shape_digest(key: bpy.types.ShapeKey) -> str:
+    return f"{zlib.crc32(read_array(key.points, 'co', np.float32, 3)):08x}"
+
+
+def copy_edited_keys(obj: bpy.types.Object) -> None:
+    """Copy edited shape keys of a bake to keys of the user with value 0, which bakes keep."""
+    index = obj.active_shape_key_index
+    for key in edited_keys(obj):
+        copy = obj.shape_key_add(name=f"{key.name} Edited", from_mix=False)
+        set_key_vertices(copy, key_vertices(key))
+        # Blender 5.0 adds keys with value 1.
+        copy.value = 0.0
+    obj.active_shape_key_index = index
+    record_key_shapes(obj)
+
+
 def value_path(key: bpy.types.ShapeKey) -> str:
     """Return the data path of the value of a shape key."""
     return f'key_blocks["{bpy.utils.escape_identifier(key.name)}"].value'
@@ -198,6 +234,7 @@ def remove_baked_keys(obj: bpy.types.Object) -> None:
         keys.use_relative = True
     _remove_keys(obj, ours)
     unmark_bake_keys(keys)
+    keys.pop(_SHAPES_TAG, None)
     if has_bake_basis and len(keys.key_blocks) > 1:
         basis.name = "Basis"
     elif has_bake_basis:
@@ -217,6 +254,7 @@ class KeptKeys(KeptBake):
         shapes = [key_vertices(key).astype(np.float32) for key in baked]
         settings = [(key.name, read_settings_of(key, _KEY_SETTINGS)) for key in baked]
         self._keys = list(zip(shapes, settings, strict=True))
+        self._shapes = str(block.get(_SHAPES_TAG, "")) if block is not None else ""
         self._strips = KeptStrips(block)
 
     def restore(self) -> None:
@@ -232,6 +270,8 @@ class KeptKeys(KeptBake):
         for shape, (name, settings) in self._keys:
             apply_settings(add_key(self._obj, name, shape), settings)
         apply_settings(block, self._settings)
+        if self._shapes:
+            block[_SHAPES_TAG] = self._shapes
         self._strips.restore(block, self._obj.name)
 
     def discard(self) -> None:

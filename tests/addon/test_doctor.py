@@ -296,6 +296,14 @@ def _damaged(obj: bpy.types.Object) -> None:
     obj.data.shape_keys.key_blocks[1].mute = True
 
 
+def _edited(obj: bpy.types.Object) -> None:
+    """Edit a shape key of a bake."""
+    bpy.ops.dampsim.bake()
+    key = obj.data.shape_keys.key_blocks["DampSim Shape 001"]
+    key.points[0].co.x += 0.076
+    obj.data.update()
+
+
 def _ranged(obj: bpy.types.Object) -> None:
     obj.dampsim.range_blend = 2
     bpy.ops.dampsim.bake()
@@ -529,6 +537,7 @@ CASES = {
     "link": ("links", _unlinked, "object of a link was deleted", True),
     "file": ("file", _missing_file, "is missing", False),
     "damaged": ("damaged", _damaged, "1 shape key of the bake is muted", False),
+    "edited": ("edited", _edited, "Shape key DampSim Shape 001 was edited. The next bake replaces it", True),
     "fields": ("fields", _textured, "no effect on it: the type Texture", False),
     "inside": ("inside", _initially_below, "are below Box, by up to 400 mm", True),
     "changes": ("changes", _building, "Build changes the topology of the collider Box", True),
@@ -615,6 +624,25 @@ def test_check_finds_and_fixes_case(load: Load, tmp_path: Path, case: str, way: 
     assert len(now) == len(points)
     away = np.linalg.norm(points[:, None] - now[None], axis=2)
     assert max(away.min(axis=0).max(), away.min(axis=1).max()) <= 1e-6 * np.linalg.norm(np.ptp(points, axis=0))
+
+
+def test_edited_key_is_kept_as_copy(load: Load, tmp_path: Path) -> None:
+    """The copy survives a re-bake. A bake without edits, or of which the basis was edited too, reports nothing."""
+    obj, find_issues = object_without_findings(tmp_path), load("dampsim_addon.ui.bake.checks").find_issues
+    _edited(obj)
+    edited = obj.data.shape_keys.key_blocks["DampSim Shape 001"].points[0].co.copy()
+    assert bpy.ops.dampsim.mend(check="edited") == {"FINISHED"}
+    assert bpy.ops.dampsim.bake(restart=True) == {"FINISHED"}
+    keys = obj.data.shape_keys.key_blocks
+    assert keys["DampSim Shape 001 Edited"].points[0].co == edited
+    assert keys["DampSim Shape 001"].points[0].co != edited
+    assert find_issues(obj, bpy.context.scene) == {}
+    for key in keys:
+        key.points[0].co.x += 0.01
+    obj.data.update()
+    assert "edited" not in find_issues(obj, bpy.context.scene)
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert "edited" not in find_issues(obj, bpy.context.scene)
 
 
 @pytest.mark.parametrize("provoke", [_scattered, _collection_instance], ids=lambda one: one.__name__)

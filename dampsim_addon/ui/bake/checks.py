@@ -26,12 +26,12 @@ from ...scene_reader.parts import remove_part
 from ...status.bake_changes import baked_number, changed_dials
 from ...status.measurements import is_measurement_current
 from ...status.next_bake import BakeAction, next_bake
-from ...status.pieces import accept, is_accepted
+from ...status.pieces import accept, is_accepted, known_edited_keys, refresh_parts
 from ...targets import Storage, Target, find_target
 from ...targets.bake_tracks import bake_strips
 from ...targets.bone_rig import orphaned_bones, remove_orphaned_bones
 from ...targets.influence import animated_owners, is_muted, unmute_bake
-from ...targets.keys import remove_joined_keys
+from ...targets.keys import copy_edited_keys, remove_joined_keys
 from ...targets.retiming import is_time_scale
 from ...work.operators import call_operator
 from ..common.issue import Check, Issue, set_options, set_values
@@ -294,6 +294,22 @@ def _muted_keys(obj: bpy.types.Object) -> str:
     return f"{format_count(len(muted), 'shape key')} of the bake {'is' if len(muted) == 1 else 'are'} muted"
 
 
+def _edited_keys(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report shape keys of a bake whose vertices were edited, which the next bake replaces."""
+    names = known_edited_keys(obj)
+    if not names or find_target(obj.dampsim.baked) is None:
+        return None
+    which = f"Shape key {names[0]} was" if len(names) == 1 else f"{len(names)} shape keys of the bake were"
+    text = f"{which} edited. The next bake replaces {'it' if len(names) == 1 else 'them'}"
+    tooltip = "Copy the edited shapes to shape keys of your own with value 0, which bakes keep"
+    return Issue(text, "Copy to Own Keys", _copy_edited_keys, tooltip)
+
+
+def _copy_edited_keys(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    copy_edited_keys(obj)
+    refresh_parts(obj, is_forced=True)
+
+
 def _part_without_group(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     parts = obj.dampsim.parts
     index = next((index for index, part in enumerate(parts) if not part.vertex_group), None)
@@ -352,6 +368,7 @@ CHECKS: dict[str, Check] = {
     "file": _missing_bake_file,
     "damaged": _damaged_bake,
     "muted": _muted_bake,
+    "edited": _edited_keys,
     "leftover": _joined_keys,
     "orphaned": _orphaned_bones,
     "rigs": rig_checks.lost_rigs,
