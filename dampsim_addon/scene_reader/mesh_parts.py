@@ -33,6 +33,8 @@ from .scene_builder import (
 
 # Difference from weight 1 that is a rounding error.
 _PIN_ROUNDING = 1e-5
+# Distance from the simulated parts, relative to their size, beyond which a vertex without an element is far away.
+_FAR_DISTANCE = 1.0
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class MeshParts:
     boneless: (v,) vertices that no bone moves, if bones move others.
     overweighted: (v,) vertices that more than MAX_EXPORTED_BONES bones move.
     faceless: (v,) vertices without faces.
+    far: (v,) vertices without an element that are far from all others, so that they set the size of the object.
     is_fully_pinned: whether the pin group holds every vertex.
     """
 
@@ -49,6 +52,7 @@ class MeshParts:
     boneless: Mask
     overweighted: Mask
     faceless: Mask
+    far: Mask
     is_fully_pinned: bool
 
 
@@ -61,11 +65,13 @@ def read_mesh_parts(obj: bpy.types.Object, labels: Index | None = None) -> MeshP
         return None
     body = checked_body(obj)
     total, bone_count = sum_weights(obj, _skin_bones(obj))
+    pieces = find_pieces(body, _link_points(obj), labels)
     return MeshParts(
-        find_pieces(body, _link_points(obj), labels),
+        pieces,
         _boneless_vertices(total),
         bone_count > MAX_EXPORTED_BONES,
         _faceless_vertices(obj.data),
+        _far_vertices(body.surface.vertices, pieces.unconnected_vertices),
         is_fully_pinned(body) and not has_changing_pins(obj),
     )
 
@@ -152,6 +158,15 @@ def _faceless_vertices(mesh: bpy.types.Mesh) -> Mask:
     found = np.ones(len(mesh.vertices), dtype=bool)
     found[read_array(mesh.loops, "vertex_index", np.int32)] = False
     return found
+
+
+def _far_vertices(vertices: Array, unconnected: Mask) -> Mask:
+    """Return the vertices (v,) without an element that are far from the others. vertices: (v, 3) m."""
+    if unconnected.all() or not unconnected.any():
+        return np.zeros(len(vertices), dtype=bool)
+    low, high = vertices[~unconnected].min(axis=0), vertices[~unconnected].max(axis=0)
+    gaps = np.linalg.norm(vertices - np.clip(vertices, low, high), axis=1)
+    return np.asarray(unconnected & (gaps > _FAR_DISTANCE * np.linalg.norm(high - low)))
 
 
 def limit_bone_weights(obj: bpy.types.Object) -> None:

@@ -480,6 +480,12 @@ def _unpinned_piece(obj: bpy.types.Object) -> None:
     content.free()
 
 
+def _far_vertex(obj: bpy.types.Object) -> None:
+    obj.data.vertices.add(1)
+    obj.data.vertices[-1].co = (100.0, 0.0, 0.0)
+    obj.data.update()
+
+
 def _fully_pinned(obj: bpy.types.Object) -> None:
     obj.vertex_groups["Pin"].add(range(len(obj.data.vertices)), 1.0, "REPLACE")
 
@@ -559,6 +565,7 @@ CASES = {
     "orphaned rig": ("rigs", _orphaned_rig, "DampSim Gone plays the bake of an object that was joined", True),
     "unassigned": ("unassigned", _unassigned, "Part 'Ear' has no effect, because no vertex group is chosen", True),
     "pieces": ("pieces", _unpinned_piece, "1 piece is not pinned and will fall", True),
+    "far vertex": ("far", _far_vertex, "1 loose vertex far away makes the object 7", True),
     "slow catch": ("catch", _slow_catch, "Hold rises slowly from frame 4 to 9", True),
     "pinned": ("pinned", _fully_pinned, "All vertices are pinned", False),
     "boneless": ("boneless", _boneless, "1 vertex has no bone weights", True),

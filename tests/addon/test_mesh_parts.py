@@ -118,6 +118,22 @@ def test_hidden_piece_is_selected(load: Load, tmp_path: Path) -> None:
     assert not any(v.hide for v in obj.data.vertices)
 
 
+def test_far_loose_vertex_can_be_selected(load: Load, tmp_path: Path) -> None:
+    """Only the far one of two loose vertices is selected, and without it nothing is reported."""
+    new_scene(LAST)
+    obj = fringe(strips=2)
+    add_simulation(obj, tmp_path, kind="CLOTH")
+    assert issues(load, obj) == {}
+    obj.data.vertices[20].co.x = 100.0
+    obj.data.update()
+    assert list(issues(load, obj)) == ["far"]
+    assert bpy.ops.dampsim.select_vertices(check="far") == {"FINISHED"}
+    bpy.ops.mesh.delete(type="VERT")
+    bpy.ops.object.mode_set(mode="OBJECT")
+    assert len(obj.data.vertices) == 22
+    assert issues(load, obj) == {}
+
+
 def test_link_reaches_piece(load: Load, tmp_path: Path) -> None:
     new_scene(LAST)
     obj = fringe()

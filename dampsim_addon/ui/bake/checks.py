@@ -26,7 +26,7 @@ from ...scene_reader.parts import remove_part
 from ...status.bake_changes import baked_number, changed_dials
 from ...status.measurements import is_measurement_current
 from ...status.next_bake import BakeAction, next_bake
-from ...status.pieces import accept, is_accepted, known_edited_keys, refresh_parts
+from ...status.pieces import accept, is_accepted, known_edited_keys, known_parts, refresh_parts
 from ...targets import Storage, Target, find_target
 from ...targets.bake_tracks import bake_strips
 from ...targets.bone_rig import orphaned_bones, remove_orphaned_bones
@@ -185,6 +185,10 @@ def _blend_problem(obj: bpy.types.Object, scene: bpy.types.Scene, blend: int) ->
 def _unusual_size(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     size = max(obj.dimensions[:]) * scene.unit_settings.scale_length
     if _MIN_SIZE <= size <= _MAX_SIZE or is_accepted(obj, "size", size):
+        return None
+    parts = known_parts(obj)
+    if parts is not None and parts.far.any():
+        # Another check reports these vertices as the cause.
         return None
     effect, word = ("hardly move", "only ") if size < _MIN_SIZE else ("sag and swing slowly", "")
     return Issue(
@@ -386,6 +390,7 @@ CHECKS: dict[str, Check] = {
     "pinned": pin_checks.fully_pinned,
     "catch": pin_checks.slow_catch,
     "pieces": pin_checks.unpinned_pieces,
+    "far": pin_checks.far_loose_vertices,
     "boneless": pin_checks.vertices_without_bone_weights,
 }
 # Checks that foresee refusals, so that the one of the last bake adds nothing.

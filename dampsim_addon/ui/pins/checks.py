@@ -7,7 +7,7 @@ from itertools import pairwise
 import bpy
 
 from ....core import SceneError
-from ....core.base.wording import format_count
+from ....core.base.wording import format_count, format_metres
 from ...blender.animation import user_fcurves
 from ...scene_reader.mesh_parts import weight_like_neighbours
 from ...status.pieces import accept, is_accepted, known_parts, refresh_parts
@@ -69,6 +69,21 @@ def unpinned_pieces(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | No
         return fall
     tooltip = "Move each piece rigidly with the nearest pinned part, instead of simulating it"
     return Issue(text, f"Carry {them} Along", set_options(unpinned_pieces="FOLLOW"), tooltip, fall, vertices)
+
+
+def far_loose_vertices(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report vertices without an element that lie far away: errors are allowed in parts of the size of the object."""
+    parts = known_parts(obj)
+    if parts is None or not parts.far.any() or is_accepted(obj, "far", parts.far):
+        return None
+    vertices, count = parts.far, int(parts.far.sum())
+    size = format_metres(max(obj.dimensions[:]) * scene.unit_settings.scale_length)
+    text = (
+        f"{format_count(count, 'loose vertex')} far away {'makes' if count == 1 else 'make'} the object {size} large, "
+        f"so its bake is coarse. Select and delete {'it' if count == 1 else 'them'}"
+    )
+    tooltip = "Keep these vertices, and do not report them again"
+    return Issue(text, "Accept Size", lambda o, s: accept(o, "far", vertices), tooltip, vertices=vertices)
 
 
 def vertices_without_bone_weights(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
