@@ -7,6 +7,7 @@ A re-baked range is a cache in a subfolder. Its frames play in place of those of
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -209,6 +210,15 @@ class FrameCache:
             with contextlib.suppress(OSError):
                 if not any(self.folder.iterdir()):
                     self.folder.rmdir()
+
+    def check_writable(self) -> None:
+        """Raise CacheError if the folder certainly cannot be written. Changes nothing."""
+        with self._os_errors_as_cache_errors():
+            there = next((one for one in (self.folder, *self.folder.parents) if os.path.lexists(one)), self.folder)
+            if not there.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+            if not os.access(there, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     def ranges(self) -> list[RebakedRange]:
         """Return the re-baked ranges, which do not overlap."""
