@@ -30,11 +30,13 @@ class Pieces:
     labels: (v,) piece of each vertex; -1 for a vertex without an element.
     is_reached: (p,) whether a pin or a link reaches each piece.
     has_loose_pins: whether pins hold vertices without an element, which hold nothing else.
+    is_held: (v,) whether pins hold a vertex firmly, so that it follows nothing; None if they hold none.
     """
 
     labels: Index
     is_reached: Mask
     has_loose_pins: bool = False
+    is_held: Mask | None = None
 
     @property
     def unreached_vertices(self) -> Mask:
@@ -56,6 +58,11 @@ class Pieces:
         """Vertices (v,) without an element."""
         return np.asarray(self.labels < 0)
 
+    @property
+    def following_vertices(self) -> Mask:
+        """Vertices (v,) without an element that follow the nearest simulated ones."""
+        return self.unconnected_vertices if self.is_held is None else self.unconnected_vertices & ~self.is_held
+
 
 def find_pieces(body: Body, link_points: Array | None = None, labels: Index | None = None) -> Pieces:
     """Return the pieces of a body. Raises MeshError where a solid of several parts encloses no volume.
@@ -69,7 +76,8 @@ def find_pieces(body: Body, link_points: Array | None = None, labels: Index | No
     if link_points is not None and len(link_points) and len(connected):
         _, nearest = cKDTree(body.surface.vertices[connected]).query(link_points)
         is_reached[labels[connected[nearest]]] = True
-    return Pieces(labels, is_reached, bool((body.pins[labels < 0] > 0.0).any()))
+    is_held = None if body.has_changing_pins else body.pins >= HARD_PIN_WEIGHT
+    return Pieces(labels, is_reached, bool((body.pins[labels < 0] > 0.0).any()), is_held)
 
 
 def label_pieces(body: Body) -> Index:

@@ -140,7 +140,7 @@ def known_piece_messages(obj: bpy.types.Object) -> list[str]:
 
 
 def _describe_pieces(pieces: Pieces, is_following: bool) -> list[str]:
-    count, loose = pieces.unreached_count, int(pieces.unconnected_vertices.sum())
+    count, loose = pieces.unreached_count, int(pieces.following_vertices.sum())
     found = []
     if count and is_following and pieces.can_follow:
         found.append(

@@ -134,6 +134,32 @@ def test_far_loose_vertex_can_be_selected(load: Load, tmp_path: Path) -> None:
     assert issues(load, obj) == {}
 
 
+def test_pinned_loose_vertex_follows_nothing(load: Load, tmp_path: Path) -> None:
+    """A fully pinned vertex without faces keeps its animated place, and is not said to follow another."""
+    new_scene(LAST)
+    obj = fringe(strips=2)
+    obj.vertex_groups["Pin"].add([20], 1.0, "REPLACE")
+    obj.vertex_groups["Pin"].add([21], 0.5, "REPLACE")
+    add_simulation(obj, tmp_path, kind="CLOTH", target="POINT_CACHE")
+    messages = load("dampsim_addon.status.pieces").known_piece_messages
+    said = "2 vertices belong to no simulated part and follow the nearest one"
+    assert messages(obj) == [said]
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert said in result.touched
+    rest, last = world_vertices(obj, 1), world_vertices(obj, LAST)
+    np.testing.assert_allclose(last[20], rest[20], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["CLOTH", "SOLID"])
+def test_mesh_without_faces_is_reported_once(load: Load, tmp_path: Path, kind: str) -> None:
+    new_scene(LAST)
+    obj = mesh_object([(0.0, 0.0, 0.0), (0.0, 0.0, 1.0)], [(0, 1)], [])
+    add_simulation(obj, tmp_path, kind=kind)
+    found = issues(load, obj)
+    assert list(found) == ["object"]
+    assert "has no faces" in found["object"]
+
+
 def test_link_reaches_piece(load: Load, tmp_path: Path) -> None:
     new_scene(LAST)
     obj = fringe()

@@ -335,7 +335,9 @@ def _known_mesh_refusal(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bp
 
     Panels are drawn too often to read the mesh each time.
     """
-    error = None if simulated_topology_modifiers(obj) else known_refusal(obj)
+    # The check of the object reports a mesh without faces.
+    is_reported = kind_by_name(obj.dampsim.kind).needs_faces and not len(obj.data.polygons)
+    error = None if is_reported or simulated_topology_modifiers(obj) else known_refusal(obj)
     if error is not None:
         raise error
 
