@@ -263,7 +263,7 @@ class KeptKeys(KeptBake):
             clear_keys(self._obj)
             return
         prepare_basis(self._obj)
-        block = self._obj.data.shape_keys
+        block: Any = self._obj.data.shape_keys
         apply_settings(block.reference_key, self._basis)
         if self._has_bake_basis and not is_bake_basis(block):
             mark_bake_key(block.reference_key)
