@@ -6,7 +6,7 @@ Any other exception is a bug and keeps its traceback.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 # Largest number of characters of a file's own words in a message.
@@ -67,6 +67,10 @@ class StepError(DampSimError):
     """Step that did not converge, even with smaller substeps."""
 
 
+class CrowdedError(StepError):
+    """So many parts of meshes at one place that the search for contacts would fill the memory."""
+
+
 class CacheError(DampSimError):
     """Cache folder that cannot be read, written or continued."""
 
@@ -82,6 +86,18 @@ def disk_errors(failure: str, fix: str, error_type: type[DampSimError] = SceneEr
         yield
     except OSError as error:
         raise error_type(f"{failure} ({error.strerror or error}); {fix}.") from error
+
+
+@contextmanager
+def crowds_named(names: Iterable[str]) -> Iterator[None]:
+    """Context in which a CrowdedError gets the names of objects and advice."""
+    try:
+        yield
+    except CrowdedError as error:
+        raise CrowdedError(
+            f"{', '.join(names)}: {error}, and the search for contacts would fill the memory; move these objects and "
+            "their colliders apart, check their scale, or lower Resolution."
+        ) from error
 
 
 def printable_text(text: str, limit: int = 0) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.arrays import Array, Index, Mask
+from ..base.errors import CrowdedError
 from .library import (
     SORT_ROOM,
     KernelLibrary,
@@ -25,6 +26,8 @@ from .library import (
 # Largest number of boxes in a leaf, of results per query for which memory is reserved first, and of results with which
 # a search for all near triangles ends.
 _LEAF_SIZE, _EXPECTED_RESULTS, _MAX_RESULTS = 4, 4, 8_000_000
+# Largest number of pairs of a search: testing them takes about 400 bytes each, here 6 GB.
+_MAX_PAIRS = 16_000_000
 
 
 @dataclass(frozen=True)
@@ -346,11 +349,16 @@ def _checked_edges(points: Array, edges: Index) -> tuple[NDArray[np.int32], Arra
 
 
 def _pairs(search: Callable[..., int], count: int) -> tuple[Index, Index]:
-    """Return the pairs (k,), (k,) that a search of the kernel writes, with enough memory."""
+    """Return the pairs (k,), (k,) that a search of the kernel writes, with enough memory.
+
+    Raises CrowdedError if they are too many, such as where all edges of two meshes lie at one place.
+    """
     capacity = _EXPECTED_RESULTS * count + 64
     while True:
         found = np.empty((2, capacity), dtype=np.int32)
         number = search(capacity, *pointers(found[0], found[1]))
         if number >= 0:
             return found[0, :number].astype(np.int64), found[1, :number].astype(np.int64)
-        capacity *= 4
+        if capacity >= _MAX_PAIRS:
+            raise CrowdedError(f"more than {capacity:,} pairs of edges and triangles overlap")
+        capacity = min(4 * capacity, _MAX_PAIRS)

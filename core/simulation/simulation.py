@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.arrays import Array
 from ..base.computation import Memo, ProgressCallback, StageProgress, no_progress, run_steps
-from ..base.errors import StepError
+from ..base.errors import StepError, crowds_named
 from ..bodies.kind import BASE_YOUNG, Model
 from ..frames.frame import Frame
 from ..literature.integrators import IntegratorStepper
@@ -262,11 +262,12 @@ class Simulation:
                 inputs = self._air.with_air(island, inputs, loads, next_loads, island_state, sample.frame, h)
                 controls = version.dials.controls(k, settings, self.dials.max_substeps(settings), start_settings)
                 stepper = self._stepper_for(pins, version, k, settings)
-                if isinstance(stepper, Stepper):
-                    meter = meters.setdefault(k, stepper.frame_meter(substep_count))
-                    island_state, report = stepper.step(island_state, inputs, h, controls, meter=meter)
-                else:
-                    island_state, report = stepper.step(island_state, inputs, h, controls)
+                with crowds_named([self.scene.bodies[body].name for body in island.bodies]):
+                    if isinstance(stepper, Stepper):
+                        meter = meters.setdefault(k, stepper.frame_meter(substep_count))
+                        island_state, report = stepper.step(island_state, inputs, h, controls, meter=meter)
+                    else:
+                        island_state, report = stepper.step(island_state, inputs, h, controls)
                 iterations += report.iterations
                 guards.update(report.hard_guards)
                 if report.outcome is not Outcome.CONVERGED:
@@ -322,7 +323,8 @@ class Simulation:
         if self._first_frame is None:
             if self._start is None:
                 first_inputs = self.sample_frame(self.scene.first)
-                self._start = first_inputs, (yield from start.find_start(self, first_inputs))
+                with crowds_named([body.name for body in self.scene.bodies]):
+                    self._start = first_inputs, (yield from start.find_start(self, first_inputs))
             first, self.loop_error = yield from start.close_loop(self, *self._start)
             if self._muscle_controllers:
                 animated = self.sample_frame(self.scene.first).samples[-1]

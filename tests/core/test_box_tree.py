@@ -7,15 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_bake import swaying_bar
 from test_proximity import random_triangles
 
+from dampsim.core.base.errors import CrowdedError
 from dampsim.core.geometry.collision import ccd, edge_pairs
 from dampsim.core.geometry.collision.intersections import segment_triangle_hits
 from dampsim.core.geometry.collision.pair_rules import FacingRule, OwnRule, PairRules, StartRule
 from dampsim.core.geometry.collision.proximity import NearestTriangles, Triangles, nearest_triangles
 from dampsim.core.geometry.mesh import triangles as mesh
+from dampsim.core.native import box_tree
 from dampsim.core.native import library as native
 from dampsim.core.native.box_tree import BoxTree, EdgeTree, MovingEdgeTree, RuleArrays, SweptTree, TriangleTree
+from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.steppers.implicit import Stepper
 from shapes import sheet, sphere
 
 pytestmark = pytest.mark.kernel
@@ -259,3 +264,36 @@ def test_wrong_arrays_are_refused(kernel: native.KernelLibrary) -> None:
         EdgeTree(kernel, points, edges - 1)
     with pytest.raises(ValueError, match="points have shape"):
         EdgeTree(kernel, points[:, :2], edges)
+
+
+def test_crowded_pairs_are_refused(kernel: native.KernelLibrary) -> None:
+    """Searches whose boxes or edges all overlap end before they fill the memory."""
+    points = np.random.default_rng(0).normal(size=(1200, 3))
+    boxes, edges = np.concatenate([points - 9.0, points + 9.0], axis=1), np.arange(1200).reshape(600, 2)
+    searches: list[Callable[[], Any]] = [
+        lambda: BoxTree(kernel, boxes).overlaps(boxes),
+        lambda: EdgeTree(kernel, points, edges).near(points, edges, 9.0, 1e-6),
+        lambda: MovingEdgeTree(kernel, points, points[::-1], edges).meeting(9.0, 1e-6),
+    ]
+    for search in searches:
+        found = len(search()[0])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(box_tree, "_MAX_PAIRS", found - 1)
+            with pytest.raises(CrowdedError, match=f"more than {found - 1:,} pairs"):
+                search()
+            patch.setattr(box_tree, "_MAX_PAIRS", found)
+            assert len(search()[0]) == found
+
+
+def test_crowds_name_their_objects(kernel: native.KernelLibrary) -> None:
+    """A bake that meets a crowd of pairs ends in one sentence with its objects."""
+
+    def crowded(*_: Any, **__: Any) -> Any:
+        raise CrowdedError("more than 16,000,000 pairs of edges and triangles overlap")
+
+    simulation = Simulation(swaying_bar(last=3, resolution=60, settle=6.0))
+    frame = simulation.first_frame()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stepper, "step", crowded)
+        with pytest.raises(CrowdedError, match=r"^Box: more than .+ pairs .+; move .+\.$"):
+            next(simulation.frames(frame))
