@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
+import os
 import re
 import sys
 import traceback
@@ -14,6 +16,7 @@ from typing import Any
 import bpy
 
 from ...core import DampSimError, ParameterError
+from ...core.base.errors import MAX_SHOWN, printable_text
 from ...core.base.wording import unknown_name
 from ..farm import report_file
 from ..work.steps import Cancelled
@@ -25,6 +28,10 @@ DONE, FAILED, USAGE, BUG = 0, 1, 2, 3
 _WRONG_NUMBER = re.compile("invalid (int|float) value: (.+)")
 _NUMBERS = {"int": "a whole number", "float": "a number"}
 _NEGATIVE_FRAMES = re.compile("-[0-9]+:.*")
+# Largest integer of Blender's properties, and largest number of characters of a printed problem.
+_MAX_INTEGER, _MAX_PROBLEM = 2**31 - 1, 1000
+# Options that are paths, and the longest suffix that DampSim appends to the name of a result.
+_RESULT_PATHS, _INPUT_PATHS, _SUFFIX = ("output", "report", "cache", "cancel"), ("shots", "folder", "blender"), 32 * "x"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -60,7 +67,31 @@ def _parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(_with_negative_frames(argv))
     if not options.command:
         raise UsageError(f"dampsim: a command is required; choose one of {', '.join(commands.choices)}")
+    for name, value in vars(options).items():
+        for one in value if isinstance(value, list) else [value]:
+            problem = _problem_of_value(name, one)
+            if problem:
+                raise UsageError(f"dampsim: {name.replace('_', '-')} {printable_text(str(one), MAX_SHOWN)}: {problem}")
     return options
+
+
+def _problem_of_value(name: str, value: object) -> str:
+    """Return why a value of an option cannot be used by any command; '' for other values."""
+    if isinstance(value, int | float) and not (math.isfinite(value) and abs(value) <= _MAX_INTEGER):
+        return "the number is too large, or not a number"
+    if not isinstance(value, str):
+        return ""
+    try:
+        os.fsencode(value)
+        if name in _RESULT_PATHS + _INPUT_PATHS:
+            os.lstat(value + (_SUFFIX if name in _RESULT_PATHS else ""))
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass
+    except OSError as error:
+        return f"the path cannot be used ({error.strerror or error})"
+    except ValueError:
+        return "it has characters that no name can have"
+    return "it has characters that no name can have" if "\0" in value else ""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -83,7 +114,7 @@ def main(argv: Sequence[str]) -> int:
             code = DONE if is_complete else FAILED
             return _report_and_exit_code(options, code, entries, "")
         except (UsageError, ParameterError) as error:
-            text = str(error)
+            text = printable_text(str(error), _MAX_PROBLEM)
             print(text if text.startswith("dampsim") else f"dampsim: {text}", file=sys.stderr)
             return _report_and_exit_code(options, USAGE, [], text.removeprefix("dampsim: "))
         except SystemExit as stop:
@@ -98,8 +129,15 @@ def main(argv: Sequence[str]) -> int:
                 )
             return FAILED
         except DampSimError as error:
-            print(f"dampsim: {error}", file=sys.stderr)
+            print(f"dampsim: {printable_text(str(error))}", file=sys.stderr)
             return _report_and_exit_code(options, FAILED, [], str(error))
+        except OSError as error:
+            file = printable_text(str(error.filename or "a file"), _MAX_PROBLEM)
+            problem = (
+                f"{file} cannot be used ({error.strerror or error}); check the path, the rights and the free space."
+            )
+            print(f"dampsim: {problem}", file=sys.stderr)
+            return _report_and_exit_code(options, FAILED, [], problem)
         except Exception as error:
             traceback.print_exc()
             problem = f"This is a bug in DampSim, not an error in the scene ({type(error).__name__}: {error})"

@@ -146,7 +146,10 @@ def _blender_command(options: argparse.Namespace) -> list[str]:
         raise UsageError("dampsim: no Blender executable is known; give one with --blender")
     if options.engine == "local" and shutil.which(program) is None:
         raise UsageError(f"dampsim: --blender {program}: the program does not exist")
-    return [program, *shlex.split(options.blender_options)]
+    try:
+        return [program, *shlex.split(options.blender_options)]
+    except ValueError:
+        raise UsageError(f"dampsim: --blender-options {options.blender_options}: a quotation mark is missing") from None
 
 
 def _bake_units(options: argparse.Namespace, units: Sequence[Unit], output: Path) -> Report:
