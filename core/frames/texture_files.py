@@ -20,6 +20,8 @@ _EXR_TYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<f2"), 2: np.dtype("<f4")}
 _CHANNELS = (b"B", b"G", b"R")
 # Largest ratio of Deflate.
 _MAX_RATIO = 1032
+# Largest number of attributes that are read. encode_exr() writes 8.
+_MAX_ATTRIBUTES = 64
 
 
 def encode_png(values: Array) -> bytes:
@@ -97,13 +99,17 @@ def decode_exr(data: bytes) -> Array:
         raise ValueError("not an OpenEXR file")
     place, found = len(_EXR_MAGIC), dict[bytes, bytes]()
     try:
-        while data[place] != 0:
+        for _ in range(_MAX_ATTRIBUTES):
+            if data[place] == 0:
+                break
             name_end = data.index(b"\0", place)
             kind_end = data.index(b"\0", name_end + 1)
             # Unsigned: a negative length would lead back.
             (length,) = struct.unpack_from("<I", data, kind_end + 1)
             found[data[place:name_end]] = data[kind_end + 5 : kind_end + 5 + length]
             place = kind_end + 5 + length
+        else:
+            raise ValueError("an OpenEXR file has too many attributes")
         left, top, right, bottom = struct.unpack("<iiii", found[b"dataWindow"])
         (number,) = struct.unpack_from("<i", found[b"channels"], 2)
         kind = _EXR_TYPES[number]
@@ -117,4 +123,8 @@ def decode_exr(data: bytes) -> Array:
         raise ValueError("an OpenEXR file is damaged: it has another size")
     blocks = np.frombuffer(data, dtype=np.uint8, offset=place + 1 + 8 * height).reshape(height, size)
     lines = np.ascontiguousarray(blocks[:, 8:]).view(kind).reshape(height, 3, width)
-    return np.asarray(lines.transpose(0, 2, 1)[:, :, ::-1].astype(float))
+    values = lines.transpose(0, 2, 1)[:, :, ::-1]
+    # Damaged heads and numbers of lines would give other pictures, silently.
+    if not np.isfinite(values).all() or encode_exr(values) != data:
+        raise ValueError("an OpenEXR file is damaged, or of another exporter")
+    return np.asarray(values.astype(float))

@@ -203,7 +203,8 @@ def run_export(options: argparse.Namespace) -> Report:
     for one in results:
         said = one.problem or one.warning or f"{one.name} is off by {format_percent(one.part)} of its size"
         print(f"dampsim: {'; '.join([f'{one.path}: {said}', *one.notes])}")
-    return not any(one.problem or one.part > export.MAX_EXPORT_ERROR for one in results), [
+    # Also for NaN.
+    return all(not one.problem and one.part <= export.MAX_EXPORT_ERROR for one in results), [
         asdict(one) for one in results
     ]
 

@@ -219,10 +219,25 @@ IMAGES = {
 @pytest.mark.parametrize("kind", IMAGES)
 def test_damaged_images_are_refused(kind: str, count: int) -> None:
     content, decode = IMAGES[kind]
-    dice = random.Random(4)
+    dice, known = random.Random(4), decode(content)
     for _ in range(count):
         with contextlib.suppress(ValueError):
-            assert decode(damaged_bytes(content, dice)).shape == (9, 7, 3)
+            found = decode(damaged_bytes(content, dice))
+            assert found.shape == (9, 7, 3)
+            assert np.isfinite(found).all()
+            # OpenEXR has no checksums of the pixels.
+            assert kind == "exr" or (found == known).all()
+
+
+def test_damaged_lines_are_refused() -> None:
+    """The head, the places and the numbers of lines of an OpenEXR file, and pixels that are not finite, are checked."""
+    content, decode = IMAGES["exr"]
+    pixels = len(content) - 9 * (8 + 3 * 7 * 2)
+    for place in (*range(4, pixels + 8), pixels + 8 + 3 * 7 * 2):
+        with pytest.raises(ValueError, match=r"OpenEXR|subsection"):
+            decode(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    with pytest.raises(ValueError, match="OpenEXR"):
+        decode(content[:-2] + np.float16(np.nan).tobytes())
 
 
 def test_images_need_little_memory() -> None:
@@ -246,8 +261,15 @@ def test_attribute_lengths_stay_in_file(length: int) -> None:
     """An attribute of an OpenEXR file whose length leads back to its start does not repeat for ever."""
     content, decode = IMAGES["exr"]
     place = content.index(b"compression\0compression\0") + len(b"compression\0compression\0")
-    with pytest.raises(ValueError, match=r"OpenEXR|subsection"):
+    with pytest.raises(ValueError, match="is damaged"):
         decode(content[:place] + struct.pack("<i", length) + content[place + 4 :])
+
+
+def test_attribute_number_is_limited() -> None:
+    content, decode = IMAGES["exr"]
+    more = b"".join(b"a%d\0int\0\4\0\0\0\0\0\0\0" % number for number in range(60))
+    with pytest.raises(ValueError, match="too many attributes"):
+        decode(content[:8] + more + content[8:])
 
 
 TEXTS = {

@@ -234,7 +234,10 @@ def _read_motion(path: Path, images: _Images, entry: dict[str, Any], frames: int
     rows = texels[:, 1] + entry["rows_per_frame"] * np.arange(frames)[:, None]
     moved = rest.reshape(-1, 3) + _from_gltf(offsets[rows, texels[:, 0]])
     matrix = np.array(obj.matrix_world, dtype=float)
-    return np.array([transform_points(matrix, frame) for frame in moved], dtype=np.float32)
+    vertices_of_frames = np.array([transform_points(matrix, frame) for frame in moved], dtype=np.float32)
+    if not np.isfinite(vertices_of_frames).all():
+        raise ValueError("its vertices are not finite")
+    return vertices_of_frames
 
 
 VERTEX_TEXTURES_EXR = Format(
