@@ -14,6 +14,7 @@ from ...scene_reader.isolation import isolated
 from ...status.pieces import refresh_parts
 from ...targets import get_target
 from ...targets.bake_tracks import cycle_end
+from ...targets.cache_file import baked_file, file_fault
 from ...work.steps import Step
 from .causes import apply_bone_limit, exporter_failure, lost_parts, omission_note
 from .check import MAX_EXPORT_ERROR, compare_export, object_motions
@@ -52,6 +53,14 @@ def check_exportable(obj: bpy.types.Object, formats: Sequence[Format] = DEFAULT_
         )
 
 
+def _check_played_file(obj: bpy.types.Object) -> None:
+    """Raise SceneError if the file of a bake is gone or damaged: Blender would play what is left of it."""
+    path = baked_file(obj)
+    fault = "" if path is None else file_fault(path)
+    if fault:
+        raise SceneError(f"{obj.name}: the file of its bake, {path}, is {fault}; bake again before exporting.")
+
+
 def base_path(path: str | Path) -> Path:
     """Return the absolute path of exported files without the suffix of a format. Raises SceneError for a folder."""
     given = str(path) or os.curdir
@@ -87,6 +96,7 @@ def export_objects(
         )
     for obj in objects:
         check_exportable(obj, formats)
+        _check_played_file(obj)
         refresh_parts(obj, is_forced=True)
     try:
         base.parent.mkdir(parents=True, exist_ok=True)
