@@ -5,6 +5,7 @@ Errors are OSError, or ValueError with a clause about the file, such as "it is t
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -72,6 +73,21 @@ def open_new_file(path: Path) -> BinaryIO:
     """Create a file, replacing any existing one; a link is removed, not followed. Raises OSError."""
     path.unlink(missing_ok=True)
     return path.open("xb")
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a text or bytes atomically, through a temporary file. Raises OSError."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with open_new_file(part) as file:
+            file.write(content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace"))
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
 
 
 def read_json(path: Path, follow_link: bool = False) -> Any:

@@ -16,10 +16,10 @@ import numpy as np
 
 from ...core import PARAMETERS, Array, DampSimError, Frame, SettleCurve, Simulation, simulation_curve
 from ...core.base.errors import disk_errors
+from ...core.base.untrusted_files import write_atomically
 from ...core.measure import picture
 from ...core.measure.calibrate import release_test
 from ..blender.sampler import Sampler
-from ..farm import report_file
 from ..farm.page import csv_text
 from ..jobs.prepare import prepare_scene
 from ..live.liveness import check_displayable
@@ -214,7 +214,7 @@ def _cells(row: SweepRow) -> dict[str, str]:
 
 def _write_file(path: Path, text: str, name: str) -> None:
     with disk_errors(f"{name}: {path} cannot be written", "choose another folder or free some space"):
-        report_file.write_atomically(path, text)
+        write_atomically(path, text)
 
 
 def _csv_table(rows: Sequence[SweepRow]) -> str:

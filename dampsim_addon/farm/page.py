@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from ...core import DampSimError
 from ...core.base.errors import disk_errors, is_printable, printable_text
-from ...core.base.untrusted_files import read_json
+from ...core.base.untrusted_files import read_json, write_atomically
 from ...core.base.wording import format_bytes, format_count, format_metres, format_number
 from . import report_file
 from .job_queue import problem_text
@@ -81,8 +81,8 @@ def write_page(folder: Path) -> list[FarmRow]:
         raise FolderError(f"{folder} is not a folder; give the output folder of a farm.")
     rows = sorted((row for unit in _listed_units(folder) for row in _unit_rows(unit)), key=lambda row: row.sort_key)
     with disk_errors(f"{folder} cannot be written", "free some space, or check the permissions", FolderError):
-        report_file.write_atomically(folder / TABLE, _csv_table(rows))
-        report_file.write_atomically(folder / PAGE, _html_page(rows, folder))
+        write_atomically(folder / TABLE, _csv_table(rows))
+        write_atomically(folder / PAGE, _html_page(rows, folder))
     return rows
 
 

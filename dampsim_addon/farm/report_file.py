@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ...core.base.untrusted_files import open_new_file, open_regular_file, read_json
+from ...core.base.untrusted_files import open_regular_file, read_json, write_atomically
 
 # Largest number in a report, and largest frame number of Blender.
 _MAX_NUMBER, _MAX_FRAME = 1e15, 1_048_574
@@ -139,16 +138,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def write_atomically(path: Path, content: str) -> None:
-    """Write a text atomically, through a temporary file. Raises OSError."""
-    part = path.with_name(f"{path.name}.part")
-    with open_new_file(part) as file:
-        file.write(content.encode("utf-8", "backslashreplace"))
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
 
 
 def file_digest(path: Path) -> str:

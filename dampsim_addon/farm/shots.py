@@ -15,7 +15,7 @@ from typing import Any
 
 from ...core import PARAMETERS, DampSimError, ParameterError
 from ...core.base.errors import MAX_SHOWN, disk_errors, is_printable, printable_text
-from ...core.base.untrusted_files import read_toml
+from ...core.base.untrusted_files import read_toml, write_atomically
 from ...core.base.wording import unknown_name
 from . import report_file
 
@@ -161,7 +161,7 @@ def write_units(units: Sequence[Unit], output: Path) -> None:
     entries = [{"label": unit.label, "folder": unit.folder.relative_to(output).as_posix()} for unit in units]
     with disk_errors(f"{output} cannot be written", "choose another folder with --output", ListError):
         output.mkdir(parents=True, exist_ok=True)
-        report_file.write_atomically(output / UNITS, json.dumps(entries, indent=1))
+        write_atomically(output / UNITS, json.dumps(entries, indent=1))
 
 
 def _make_units(shots: Sequence[tuple[str, Path, Mapping[str, Any]]], output: Path) -> list[Unit]:

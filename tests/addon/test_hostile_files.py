@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import random
@@ -284,6 +285,48 @@ def test_damaged_bakes_are_not_exported(load: Load, tmp_path: Path, target: str,
     bake(obj, target)
     scene.frame_set(2)
     assert path.read_bytes() == content
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limits of files")
+# Blender's exporter of glTF does not close the file that it cannot write.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
+@pytest.mark.parametrize("form", ["VAT_PNG", "VAT_EXR", "GLTF", "FBX", "setup"])
+def test_full_disk_leaves_whole_files(load: Load, tmp_path: Path, form: str) -> None:
+    """A file that cannot be written to its end leaves the earlier one, or none."""
+    resource: Any = importlib.import_module("resource")
+    new_scene(3)
+    obj, api, error_type = wobbler(tmp_path / "cache"), load("dampsim_addon.api"), load("core").SceneError
+    bake(obj, "SHAPE_KEYS")
+    out = tmp_path / "out"
+    out.mkdir()
+
+    def write() -> str:
+        if form == "setup":
+            bpy.ops.dampsim.setup_save(filepath=str(out / "a.json"))
+            return ""
+        return str(api.export([obj], out / "a", [form])[0].problem)
+
+    assert write() == ""
+    whole = {path.name: path.read_bytes() for path in out.iterdir()}
+    for part in (0.0, 0.4, 0.99):
+        for existing in (whole, {}):
+            for path in out.iterdir():
+                path.unlink()
+            for name, content in existing.items():
+                (out / name).write_bytes(content)
+            problem = ""
+            limit = int(part * max(map(len, whole.values())))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+            try:
+                problem = write()
+            except (RuntimeError, error_type) as error:
+                problem = str(error).removeprefix("Error: ").strip()
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            assert "File too large" in problem
+            assert_is_sentence(problem)
+            for path in out.iterdir():
+                assert len(path.read_bytes()) == len(whole[path.name]), (path, part)
 
 
 def test_damaged_pictures_are_refused(load: Load, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 import bpy
 
 from ....core import Array
+from ....core.base.errors import disk_errors
 from ...blender.bone_bakes import record_mark
 from ...work.operators import call_operator
 from .staging import temporary_values
@@ -62,9 +64,20 @@ class ExportResult:
 
 
 def run_exporter(operator: Callable[..., Any], path: Path, label: str, **options: Any) -> None:
-    """Write a file with one of Blender's exporters. label: name of the format in error messages."""
+    """Write a file with one of Blender's exporters. label: name of the format in error messages.
+
+    It appears only when complete, so that a full disk leaves an earlier file, or none. Raises SceneError.
+    """
+    failed = f"{path.name}: Blender's {label} export failed"
     fix = "enable it in the preferences, remove unusual materials, or choose another folder"
-    call_operator(operator, f"{path.name}: Blender's {label} export failed", fix, filepath=str(path), **options)
+    part = path.with_name(f"{path.stem}.part{path.suffix}")
+    try:
+        call_operator(operator, failed, fix, filepath=str(part), **options)
+        with disk_errors(failed, fix):
+            part.replace(path)
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def run_importer(operator: Callable[..., Any], path: Path, label: str, **options: Any) -> None:

@@ -18,8 +18,8 @@ import numpy as np
 
 from ....core import Array, SceneError
 from ....core.base.arrays import SinglePrecisionArray
-from ....core.base.errors import MAX_SHOWN, printable_text
-from ....core.base.untrusted_files import open_regular_file, read_json
+from ....core.base.errors import MAX_SHOWN, disk_errors, printable_text
+from ....core.base.untrusted_files import open_regular_file, read_json, write_atomically
 from ....core.frames.texture_files import decode_exr, decode_png, encode_exr, encode_png
 from ....core.geometry.mesh.rigid_motion import transform_points
 from ...blender.dampsim_names import PREFIX
@@ -106,13 +106,8 @@ def _write(images: _Images, path: Path) -> None:
 
 
 def _save(path: Path, data: bytes) -> None:
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise SceneError(
-            f"{path.name}: it cannot be written to {path.parent} ({error.strerror or error}); choose another folder or "
-            "free some space."
-        ) from error
+    with disk_errors(f"{path.name}: it cannot be written to {path.parent}", "choose another folder or free some space"):
+        write_atomically(path, data)
 
 
 def _vertex_count(obj: bpy.types.Object, layer: bpy.types.ViewLayer) -> int:

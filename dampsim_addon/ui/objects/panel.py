@@ -9,7 +9,7 @@ from bpy.props import BoolProperty, StringProperty
 from bpy.types import Context, Event, Operator, Panel, UILayout
 
 from ....core import DampSimError, ParameterError
-from ....core.base.untrusted_files import open_regular_file
+from ....core.base.untrusted_files import open_regular_file, write_atomically
 from ...model.objects import active_simulated, can_start_job, chosen_simulated, is_simulated
 from ...scene_reader.setups import MAX_BYTES, Setup, apply_setup, parse_setup, read_setup, setup_text
 from ...translations import report, translate
@@ -88,7 +88,7 @@ class DAMPSIM_OT_setup_save(_SetupFile, EditOperator, Operator):
         if path.is_dir() or not path.name.removesuffix(".json").strip("."):
             raise ParameterError(f"{obj.name}: the setup has no file name. Choose a folder and type a name.")
         try:
-            path.write_text(setup_text(read_setup(obj)), encoding="utf-8")
+            write_atomically(path, setup_text(read_setup(obj)))
         except OSError as error:
             problem = error.strerror or type(error).__name__
             message = f"{obj.name}: {path} cannot be written ({problem}). Choose another folder."
