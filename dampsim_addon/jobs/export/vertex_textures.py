@@ -229,10 +229,10 @@ def _read_motion(path: Path, images: _Images, entry: dict[str, Any], frames: int
     rows = texels[:, 1] + entry["rows_per_frame"] * np.arange(frames)[:, None]
     moved = rest.reshape(-1, 3) + _from_gltf(offsets[rows, texels[:, 0]])
     matrix = np.array(obj.matrix_world, dtype=float)
-    vertices_of_frames = np.array([transform_points(matrix, frame) for frame in moved], dtype=np.float32)
-    if not np.isfinite(vertices_of_frames).all():
+    found = [transform_points(matrix, frame) for frame in moved]
+    if not np.isfinite(found).all():
         raise ValueError("its vertices are not finite")
-    return vertices_of_frames
+    return np.array(found, dtype=np.float32)
 
 
 VERTEX_TEXTURES_EXR = Format(
