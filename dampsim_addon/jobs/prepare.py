@@ -5,7 +5,7 @@ prepare_shot() prepares a bake; other jobs call its parts.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -67,11 +67,15 @@ def _check_motion(sampler: GroupSampler, plan: BakePlan, core_scene: Scene) -> G
         with _unplayable_motion():
             for check in checks:
                 check.visit(number)
-        yield Step(done, len(numbers), "Preparing")
+        yield _reading(done, numbers)
     with _unplayable_motion():
         for check in checks:
             yield from counted_steps(check.finish(numbers), len(numbers), "Preparing")
     sampler.invalidate_frame()
+
+
+def _reading(done: int, numbers: Sequence[int]) -> Step:
+    return Step(done, len(numbers), "Preparing")
 
 
 def _check_between_frames(sampler: GroupSampler, plan: BakePlan, simulation: Simulation) -> Generator[Step]:
@@ -85,7 +89,7 @@ def _check_between_frames(sampler: GroupSampler, plan: BakePlan, simulation: Sim
         return
     for done, number in enumerate(numbers, 1):
         count = simulation.sample_frame(number, count).substep_count
-        yield Step(done, len(numbers), "Preparing")
+        yield _reading(done, numbers)
     sampler.invalidate_frame()
 
 

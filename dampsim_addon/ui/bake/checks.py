@@ -303,8 +303,9 @@ def _edited_keys(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     names = known_edited_keys(obj)
     if not names or find_target(obj.dampsim.baked) is None:
         return None
-    which = f"Shape key {names[0]} was" if len(names) == 1 else f"{len(names)} shape keys of the bake were"
-    text = f"{which} edited. The next bake replaces {'it' if len(names) == 1 else 'them'}"
+    text = f"{len(names)} shape keys of the bake were edited. The next bake replaces them"
+    if len(names) == 1:
+        text = f"Shape key {names[0]} was edited. The next bake replaces it"
     tooltip = "Copy the edited shapes to shape keys of your own with value 0, which bakes keep"
     return Issue(text, "Copy to Own Keys", _copy_edited_keys, tooltip)
 
