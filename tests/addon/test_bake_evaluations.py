@@ -74,6 +74,37 @@ def test_samples_are_read_once(load: Load, tmp_path: Path, monkeypatch: pytest.M
     assert max(reads.values()) > 1
 
 
+@pytest.mark.parametrize("is_loop", [False, True])
+def test_targets_check_the_frame_they_visit(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_loop: bool
+) -> None:
+    """A kept sample, such as those of the ends of a loop, does not leave the check at another frame."""
+    new_scene(LAST)
+    obj = moving_ball(tmp_path, loop=is_loop, target="SHAPE_KEYS")
+    check, visits = load("dampsim_addon.targets.pre_modifier_shapes").InvertibilityCheck, []
+    visit = check.visit
+
+    def recorded_visit(self: Any, number: int) -> None:
+        visits.append((number, bpy.context.scene.frame_current))
+        visit(self, number)
+
+    monkeypatch.setattr(check, "visit", recorded_visit)
+    bake_frames(load, obj)
+    assert visits == [(number, number) for number in range(1, LAST + 1)]
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_frames_before_zero_are_visited(load: Load, tmp_path: Path, extra: int) -> None:
+    """Blender clamps negative values of frame_current."""
+    scene = new_scene(LAST)
+    obj = moving_ball(tmp_path)
+    for _ in range(extra):
+        scene.view_layers.new("Extra")
+    with load("dampsim_addon.scene_reader.isolation").isolated_sampler(scene, bpy.context.view_layer, [obj]) as sampler:
+        sampler.set_frame(-3.0)
+        assert scene.frame_current == -3
+
+
 def test_samples_with_handlers_are_read_again(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A handler of a script may move an object in any way, so that readings of a frame may differ."""
     new_scene(LAST)

@@ -881,3 +881,12 @@ def test_curves_of_rig_are_read_once(load: Load, tmp_path: Path, monkeypatch: py
     assert found.vanishing_scale(obj, bpy.context.scene) is None
     assert rig in read
     assert len(read) == len(set(read))
+
+
+def test_bound_modifier_needs_a_file(load: Load, tmp_path: Path) -> None:
+    """Bones cannot feel the modifier either, so the fix is a file."""
+    obj = object_without_findings(tmp_path)
+    _bound_to_subdivided(obj)
+    obj.dampsim.target = "BONES"
+    issue = load("dampsim_addon.ui.bake.checks").find_issues(obj, bpy.context.scene)["target"]
+    assert issue.button_label == "Bake to PC2 Cache"

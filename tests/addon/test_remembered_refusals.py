@@ -8,7 +8,7 @@ from types import ModuleType
 
 import bpy
 import pytest
-from scenes import new_scene
+from scenes import new_scene, wobbler
 from test_late_refusals import (
     CASES,
     WITH_TARGET,
@@ -150,3 +150,17 @@ def test_successful_bake_forgets_refusal(load: Load, tmp_path: Path) -> None:
     (result,) = load("dampsim_addon.api").bake([obj], restart=True)
     assert result.problem == ""
     assert "The last bake stopped" not in " ".join(drawn(load, "DAMPSIM_PT_bake"))
+
+
+def test_refusal_of_other_selected_objects_ends(load: Load, tmp_path: Path) -> None:
+    """The panel shows the refusals of all selected objects, so an edit of one that is not active counts, too."""
+    scene = new_scene(4)
+    obj = scaled_by_transform_channel(tmp_path / "one")
+    other = wobbler(tmp_path / "other", "Other")
+    refuse(load, obj)
+    call_timer(load, other)
+    find_issues = load("dampsim_addon.ui.bake.checks").find_issues
+    assert "refused" in find_issues(obj, scene)
+    remove_driver(obj)
+    call_timer(load, other)
+    assert "refused" not in find_issues(obj, scene)

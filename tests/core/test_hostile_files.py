@@ -11,6 +11,7 @@ import struct
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,14 @@ from hostile_files import QUICK, SLOW, assert_is_sentence, damaged_bytes, hostil
 from test_bake import swaying_bar
 from test_cache import frame_head, full_history, with_head
 
+from builders import DOWN
+from dampsim.core import Body, Scene, Settings
 from dampsim.core.base import untrusted_files
 from dampsim.core.base.errors import CacheError, DampSimError
 from dampsim.core.frames.arrays_file import ArraysFile, pack_arrays
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.texture_files import decode_exr, decode_png, encode_exr, encode_png
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.fingerprint import cache_inputs, describe_changes
 from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.simulation import Simulation
@@ -117,6 +121,28 @@ def test_crafted_frames_are_never_continued(baked: tuple[Simulation, Path, dict[
     for _ in bake(simulation, cache):
         pass
     assert (cache.folder / frame_name(LAST)).read_bytes() == files[frame_name(LAST)]
+
+
+@pytest.mark.parametrize("size", [20.0, 1e300])
+def test_impossible_folds_are_never_continued(tmp_path: Path, size: float) -> None:
+    """Rest angles of more than a whole turn are no folds, and the kernel refuses them."""
+    axis = np.linspace(0.0, 0.3, 5)
+    x, y = (one.ravel() for one in np.meshgrid(axis, axis, indexing="ij"))
+    corners = np.array([i * 5 + j for i in range(4) for j in range(4)])
+    halves = ([0, 5, 1], [1, 5, 6])
+    triangles = np.concatenate([corners[:, None] + np.array(half) for half in halves])
+    surface = Surface("Sheet", np.stack([x, y, 0.02 * np.sin(20.0 * x)], axis=1), triangles)
+    body = Body(surface, (x < 1e-9).astype(float), Settings(plastic_yield=0.5, plastic_creep=100.0), "CLOTH")
+    simulation, cache = Simulation(Scene((body,), 24.0, DOWN, 1, 3)), FrameCache(tmp_path, "Sheet")
+    for _ in bake(simulation, cache):
+        pass
+    frame = cache.read(3)
+    block = frame.state.history.block("Sheet")
+    name = next(name for name, flow in block.terms.items() if flow.ndim == 1)
+    crafted = replace(block, terms={**block.terms, name: np.full_like(block.terms[name], size)})
+    history = frame.state.history.with_block("Sheet", crafted)
+    assert find_fault(frame, None, simulation) == ""
+    assert find_fault(replace(frame, state=replace(frame.state, history=history)), None, simulation)
 
 
 def test_stored_contacts_fit_the_system(baked: tuple[Simulation, Path, dict[str, bytes]]) -> None:
