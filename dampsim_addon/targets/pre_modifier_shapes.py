@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import bpy
 import numpy as np
 
-from ...core import Array, SceneError
-from ...core.base.arrays import Index, Mask
+from ...core import Array, Index, SceneError
+from ...core.base.arrays import Mask
 from ...core.geometry.mesh.rigid_motion import transform_points
 from ..blender.animation import is_animated
 from ..blender.dampsim_names import BASIS, PROBE
