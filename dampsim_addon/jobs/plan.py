@@ -76,6 +76,9 @@ def plan_bake(
     for obj in group.members:
         live.drop_session(obj)
     check_refusals(group.members, scene, view_layer)
+    if any(obj.dampsim.cache_folder for obj in group.members):
+        # Where the user chose no folder, another one is used if it cannot be written.
+        frame_cache(group.members[0]).check_writable()
     if resume:
         check_resumable(group, scene)
     if frames is None and not restart and start is None:

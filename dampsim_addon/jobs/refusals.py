@@ -25,7 +25,7 @@ from ..blender.modifiers import (
     weight_removing_modifiers,
 )
 from ..blender.vertex_groups import check_evaluated_weights
-from ..model.caches import frame_cache, target_folder
+from ..model.caches import target_folder
 from ..model.colliders import active_colliders, check_roughness_group
 from ..model.groups import group_of
 from ..model.links import check_links
@@ -51,16 +51,11 @@ def check_time_stretching(obj: bpy.types.Object, scene: bpy.types.Scene, layer: 
 
 
 def check_cache_folder(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
-    """Raise SceneError if the cache folder is relative and the file is unsaved, CacheError if it cannot be written.
-
-    Where the user chose no folder, another one is used if it cannot be written.
-    """
+    """Raise SceneError if the cache folder is relative and the file is unsaved."""
     if obj.dampsim.cache_folder.startswith("//") and not bpy.data.filepath:
         raise SceneError(
             f"{obj.name}: its cache folder is relative to the .blend file, which is unsaved; save it first."
         )
-    if obj.dampsim.cache_folder:
-        frame_cache(obj).check_writable()
 
 
 def check_target(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:

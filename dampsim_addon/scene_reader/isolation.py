@@ -126,7 +126,8 @@ def non_contributing_objects(sampler: GroupSampler) -> list[bpy.types.Object]:
     disabled = {one for one in blocks if isinstance(one, bpy.types.Object) and not is_in_viewports(one, layer)}
     return [
         obj
-        for obj in layer.objects
+        # Blender 5.2 lists None for objects that were removed since the last update.
+        for obj in filter(None, layer.objects)
         if (obj not in blocks or (obj not in roots and obj.type == "CURVES" and guide_object(obj) in members))
         and obj.mode == "OBJECT"
         and not obj.hide_viewport

@@ -18,11 +18,11 @@ Load = Callable[[str], ModuleType]
 ORDER = {
     "load_pre": ["session"],
     "load_post": ["session", "followed_names", "isolation", "cache_status", "live"],
-    "undo_post": ["session", "cache_status", "bake_changes", "pieces", "model_errors", "live"],
+    "undo_post": ["session", "cache_status", "bake_changes", "pieces", "model_errors", "late_refusals", "live"],
     "blend_import_post": ["session", "live"],
     "depsgraph_update_post": [
         "registry", "followed_names", "geometry_nodes", "object_index", "cache_status", "bake_changes", "pieces",
-        "live", "idle_resimulation",
+        "late_refusals", "live", "idle_resimulation",
     ],
     "frame_change_pre": ["registry", "live"],
     "frame_change_post": ["live"],
@@ -76,7 +76,7 @@ def test_handlers_and_timers_are_unregistered(load: Load, timers: list[Callable[
         events = [name for name, _ in our_handlers()]
         assert len(events) == len(set(events))
         assert set(events) >= ORDER.keys()
-        assert len(timers) == 6
+        assert len(timers) == 7
         load("").unregister()
     assert our_handlers() == []
     assert timers == []
