@@ -107,7 +107,7 @@ def is_evaluated_for_others(obj: bpy.types.Object, layer: bpy.types.ViewLayer) -
 
     Blender does not evaluate the targets of an object's own links and sensors for that object.
     """
-    enabled = [one for one in layer.objects if one != obj and is_in_viewports(one, layer)]
+    enabled = [one for one in filter(None, layer.objects) if one != obj and is_in_viewports(one, layer)]
     simulated = [one for one in enabled if is_simulated(one)]
     roots: list[bpy.types.ID] = [one for one in enabled if one not in simulated]
     for one in simulated:

@@ -87,7 +87,7 @@ def _disabled(
         if is_evaluated:
             view_layer.update()
         for k, layer in enumerate(scene.view_layers if selected else ()):
-            for obj in [obj for obj in layer.objects if (k, obj.session_uid) in selected]:
+            for obj in [obj for obj in filter(None, layer.objects) if (k, obj.session_uid) in selected]:
                 obj.select_set(True, view_layer=layer)
 
 
