@@ -217,6 +217,8 @@ class FrameCache:
             there = next((one for one in (self.folder, *self.folder.parents) if os.path.lexists(one)), self.folder)
             if not there.is_dir():
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+            if hasattr(os, "statvfs") and os.statvfs(there).f_flag & os.ST_RDONLY:
+                raise OSError(errno.EROFS, os.strerror(errno.EROFS))
             if not os.access(there, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 

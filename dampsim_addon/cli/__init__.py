@@ -131,14 +131,14 @@ def main(argv: Sequence[str]) -> int:
         except DampSimError as error:
             print(f"dampsim: {printable_text(str(error))}", file=sys.stderr)
             return _report_and_exit_code(options, FAILED, [], str(error))
-        except OSError as error:
-            file = printable_text(str(error.filename or "a file"), _MAX_PROBLEM)
-            problem = (
-                f"{file} cannot be used ({error.strerror or error}); check the path, the rights and the free space."
-            )
-            print(f"dampsim: {problem}", file=sys.stderr)
-            return _report_and_exit_code(options, FAILED, [], problem)
         except Exception as error:
+            if isinstance(error, OSError) and error.filename:
+                problem = (
+                    f"{printable_text(str(error.filename), _MAX_PROBLEM)} cannot be used ({error.strerror}); check the "
+                    "path, the rights and the free space."
+                )
+                print(f"dampsim: {problem}", file=sys.stderr)
+                return _report_and_exit_code(options, FAILED, [], problem)
             traceback.print_exc()
             problem = f"This is a bug in DampSim, not an error in the scene ({type(error).__name__}: {error})"
             print(f"dampsim: {problem}. Please report it with the lines above", file=sys.stderr)
