@@ -12,7 +12,7 @@ from ...core.frames.cache import RebakedRange
 from ...core.simulation.bake import check_range, check_start
 from .. import live
 from ..model import colliders, force_fields
-from ..model.caches import frame_cache
+from ..model.caches import frame_cache, upcoming_cache
 from ..model.groups import Group, last_frame
 from ..status.followed_names import follow_names
 from ..status.next_bake import BakeAction, check_resumable, next_bake
@@ -55,7 +55,7 @@ class BakePlan:
 
     def cached_numbers(self) -> list[int]:
         """Return the numbers of the cached frames."""
-        return frame_cache(self.group.members[0]).frame_numbers()
+        return upcoming_cache(self.group).frame_numbers()
 
 
 def plan_bake(
@@ -89,7 +89,7 @@ def plan_bake(
     # The same checks follow the preparation, which may take long.
     if part is not None:
         is_loop = any(member.dampsim.loop for member in group.members)
-        check_range(frame_cache(group.members[0]), part, first, last, is_loop=is_loop)
+        check_range(upcoming_cache(group), part, first, last, is_loop=is_loop)
     if start is not None and not restart:
-        check_start(group.name, frame_cache(group.members[0]).frame_numbers(), start, first, last)
+        check_start(group.name, upcoming_cache(group).frame_numbers(), start, first, last)
     return BakePlan(began, group, scene, restart, start, resume, part, last)

@@ -177,11 +177,7 @@ def ensure_own_cache(group: Group) -> Iterator[tuple[int, int]]:
     refers to the cache of the first file, and its frames are copied. The cache name is a hash of the names of file and
     object, so that a bake killed before the file was saved is found again. It never changes afterwards.
     """
-    first = group.members[0]
-    settings = first.dampsim
-    # Otherwise the cache name belongs to another object.
-    can_have_frames = settings.together or (settings.cache_id and settings.cache_id not in other_cache_ids(first))
-    source = frame_cache(first) if can_have_frames and not is_cache_owner(first) else None
+    first, source = group.members[0], _cache_to_copy(group)
     for obj in group.members:
         _assign_cache_id(obj, source if group.is_single else None)
     if source is not None and not group.is_single:
@@ -196,15 +192,42 @@ def ensure_own_cache(group: Group) -> Iterator[tuple[int, int]]:
             yield from frame_cache(first).copy_from(source)
 
 
+def upcoming_cache(group: Group) -> FrameCache:
+    """Return the cache with the frames that the next bake of a group finds, without assigning one."""
+    first, source = group.members[0], _cache_to_copy(group)
+    if source is not None or not group.is_single:
+        return source or frame_cache(first)
+    name = _free_cache_id(first)
+    folder = _named_folder(first, _safe_folder_name(name))
+    beside = Path(blend_path()).absolute().parent / DEFAULT_FOLDER_NAME / folder.name
+    if name and not first.dampsim.cache_folder and blend_path() and _is_folder(beside):
+        folder = beside
+    return FrameCache(folder, group.name, blend_path(), cache_ids(group))
+
+
+def _cache_to_copy(group: Group) -> FrameCache | None:
+    """Return the cache of another file, if its frames will be copied by the next bake of a group."""
+    first = group.members[0]
+    settings = first.dampsim
+    # Otherwise the cache name belongs to another object.
+    can_have_frames = settings.together or (settings.cache_id and settings.cache_id not in other_cache_ids(first))
+    return frame_cache(first) if can_have_frames and not is_cache_owner(first) else None
+
+
 def _assign_cache_id(obj: bpy.types.Object, source: FrameCache | None) -> None:
     """Assign an unused cache name to an object. source: cache of another file, whose frames will be copied."""
-    group, used_ids = obj.dampsim, other_cache_ids(obj)
-    name = "" if source is not None else group.cache_id
+    name = _free_cache_id(obj, is_copy=source is not None)
+    if not name or (source and source.folder.name == name):
+        name = uuid.uuid4().hex[:16]
+    obj.dampsim.cache_id = name
+
+
+def _free_cache_id(obj: bpy.types.Object, *, is_copy: bool = False) -> str:
+    """Return the own cache name of an object, or else that of its file and name; '' if other objects use it."""
+    name = "" if is_copy else str(obj.dampsim.cache_id)
     if not name and blend_path():
         name = hashlib.sha256(_encode_path(f"{blend_path()}\n{obj.name}")).hexdigest()[:16]
-    if not name or name in used_ids or (source and source.folder.name == name):
-        name = uuid.uuid4().hex[:16]
-    group.cache_id = name
+    return "" if name in other_cache_ids(obj) else name
 
 
 def other_cache_ids(obj: bpy.types.Object) -> set[str]:

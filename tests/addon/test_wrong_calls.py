@@ -98,6 +98,41 @@ def test_wrong_frames_refused_at_once(load: Load, options: dict[str, Any], words
     assert steps == []
 
 
+@pytest.mark.parametrize("is_beside", [False, True], ids=["chosen folder", "beside the file"])
+def test_lost_save_finds_its_frames(load: Load, is_beside: bool, tmp_path: Path) -> None:
+    """After a bake that was not saved, the file has no cache name, but its frames are there."""
+    new_scene()
+    obj = wobbler("" if is_beside else tmp_path / "cache")
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
+    api = load("dampsim_addon.api")
+    assert [one.problem for one in api.bake([obj])] == [""]
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))
+    obj = bpy.data.objects["Wobbler"]
+    assert obj.dampsim.cache_id == ""
+    stages: set[str] = set()
+    (result,) = api.bake([obj], start=5, progress=lambda done, total, text: stages.add(text))
+    assert result.problem == ""
+    assert "Checking" in stages
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))
+    (result,) = api.bake([bpy.data.objects["Wobbler"]], frames=(4, 9), blend=2)
+    assert result.problem == ""
+
+
+def test_copy_without_frames_refused_at_once(load: Load, tmp_path: Path) -> None:
+    """The frames belong to the original."""
+    new_scene()
+    obj = wobbler(tmp_path)
+    api = load("dampsim_addon.api")
+    assert [one.problem for one in api.bake([obj])] == [""]
+    copy = obj.copy()
+    copy.data = obj.data.copy()
+    bpy.context.collection.objects.link(copy)
+    steps: list[str] = []
+    (result,) = api.bake([copy], start=5, progress=lambda done, total, text: steps.append(text))
+    assert "no frame is simulated, so it cannot be re-baked from frame 5" in result.problem
+    assert steps == []
+
+
 def test_export_path_with_suffix(load: Load, tmp_path: Path) -> None:
     new_scene(3)
     obj = wobbler(tmp_path / "cache")
