@@ -27,6 +27,8 @@ from events import (
     shell,
     shot,
     sidebar,
+    start_playback,
+    stop_playback,
     wait_until,
 )
 
@@ -151,16 +153,13 @@ def bridge() -> Iterator[float]:
     box.keyframe_insert("location", frame=1)
     box.location.y = 0.2
     box.keyframe_insert("location", frame=FRAMES)
-    window, area, _ = sidebar()
     live = addon_module("dampsim_addon.live")
-    shell("xdotool", "mousemove", str(area.x + area.width // 3), str(window.height - area.y - area.height // 2))
-    shell("xdotool", "key", "space")
+    yield from start_playback()
     yield from wait_until(
         lambda: live.find_session(wire) and live.find_session(wire).verified == FRAMES, 60, "the group to play"
     )
     assert live.find_session(wire) is live.find_session(box)
-    shell("xdotool", "key", "Escape")
-    yield from wait_until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
+    yield from stop_playback()
 
     yield 1.0
     yield from click("bake(which='SELECTED')")

@@ -18,7 +18,7 @@ from mathutils import Quaternion
 
 sys.path.insert(0, str(Path(__file__).parent))
 import scenes
-from events import clear_scene, click, point_at_viewport, run, shell, shot, sidebar, verified_frames, wait_until
+from events import clear_scene, click, run, shot, sidebar, start_playback, stop_playback, verified_frames, wait_until
 from visible_motion import Array, evaluated_frames
 
 # Invisible penetration and motion per frame at rest, in parts of the size; largest strain of an edge.
@@ -96,13 +96,11 @@ def play_cloth(one: ClothScene) -> Iterator[float]:
     obj.dampsim.start_settled = False
     shot(f"cloth_{one.name}_0")
 
-    point_at_viewport()
     began = time.monotonic()
-    shell("xdotool", "key", "space")
+    yield from start_playback()
     yield from wait_until(lambda: verified_frames(obj) >= one.frames, 400, f"{one.name} to play")
     spent = time.monotonic() - began
-    shell("xdotool", "key", "Escape")
-    yield from wait_until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
+    yield from stop_playback()
     for frame in (12, one.frames // 2, one.frames):
         scene.frame_set(frame)
         yield 1.0

@@ -23,11 +23,11 @@ from events import (
     clear_scene,
     click,
     picture,
-    point_at_viewport,
     run,
-    shell,
     shot,
     sidebar,
+    start_playback,
+    stop_playback,
     verified_frames,
     wait_until,
 )
@@ -113,13 +113,11 @@ def play_drop(one: DropScene) -> Iterator[float]:
     assert bpy.context.object == objects[0], "Add Floor has chosen another object"
     shot(f"contact_{one.name}_0")
 
-    point_at_viewport()
     began = time.monotonic()
-    shell("xdotool", "key", "space")
+    yield from start_playback()
     yield from wait_until(lambda: verified_frames(objects[0]) >= FRAMES, one.within, f"{one.name} to play")
     spent = time.monotonic() - began
-    shell("xdotool", "key", "Escape")
-    yield from wait_until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
+    yield from stop_playback()
     for obj in objects:
         obj.dampsim.show_contacts = True
     for frame in (8, one.frame, FRAMES):

@@ -26,6 +26,8 @@ from events import (
     shell,
     shot,
     sidebar,
+    start_playback,
+    stop_playback,
     wait_until,
 )
 
@@ -88,8 +90,7 @@ def play_live(creature: bpy.types.Object) -> Iterator[float]:
     handlers.SUBSCRIBER.handlers = {**untimed, **timed}
     for place, clock in inner.items():
         setattr(*place, clock.wrap(plain[place]))
-    point_at_viewport()
-    shell("xdotool", "key", "space")
+    yield from start_playback()
     seen = 0
     while seen < FRAMES:
         yield 0.01
@@ -99,8 +100,7 @@ def play_live(creature: bpy.types.Object) -> Iterator[float]:
         if now > seen and now > 1:
             paces.append((total.spent, *(clock.spent for clock in inner.values()), total.worked))
         seen = now
-    shell("xdotool", "key", "Escape")
-    yield from wait_until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
+    yield from stop_playback()
     for place, function in plain.items():
         setattr(*place, function)
     handlers.SUBSCRIBER.handlers = untimed

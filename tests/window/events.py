@@ -170,6 +170,26 @@ def point_at_viewport() -> None:
     shell("xdotool", "mousemove", str(area.x + area.width // 3), str(window.height - area.y - area.height // 2))
 
 
+def start_playback() -> Iterator[float]:
+    """Press the space bar over the viewport, and wait until a frame is played."""
+    point_at_viewport()
+    yield 0.3
+    # Until a frame is played, Live may still count the frames of earlier dials.
+    first = bpy.context.scene.frame_current
+    shell("xdotool", "key", "space")
+    yield from wait_until(
+        lambda: bpy.context.screen.is_animation_playing and bpy.context.scene.frame_current != first,
+        20,
+        "the space bar to start the playback",
+    )
+
+
+def stop_playback() -> Iterator[float]:
+    """Press ESC over the viewport, and wait until the playback stops."""
+    shell("xdotool", "key", "Escape")
+    yield from wait_until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
+
+
 def wait_until(condition: object, seconds: float, event: str) -> Iterator[float]:
     """Wait for a condition. seconds: that it takes at most on an idle machine."""
     seconds *= _PATIENCE

@@ -23,12 +23,12 @@ from events import (
     clear_scene,
     click,
     picture,
-    point_at_viewport,
     progress,
     run,
-    shell,
     shot,
     sidebar,
+    start_playback,
+    stop_playback,
     verified_frames,
     wait_until,
 )
@@ -105,16 +105,14 @@ def play_minute(one: FirstSession) -> Iterator[float]:
         shot(f"first_{one.name}_{number + 1}")
     obj = bpy.context.object
 
-    point_at_viewport()
     began, times = time.monotonic(), []
-    shell("xdotool", "key", "space")
+    yield from start_playback()
     for count in (1, VISIBLE_FRAMES, FRAMES):
         yield from wait_until(
             lambda count=count: verified_frames(obj) >= count, 180, f"{one.name} to play to frame {count}"
         )
         times.append(time.monotonic() - began)
-    shell("xdotool", "key", "Escape")
-    yield from wait_until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
+    yield from stop_playback()
     scene.frame_set(one.frame)
     yield 1.0
     shot(f"first_{one.name}_9")

@@ -28,13 +28,14 @@ from events import (
     clear_scene,
     click,
     paste_value,
-    point_at_viewport,
     progress,
     run,
     scroll,
     shell,
     shot,
     sidebar,
+    start_playback,
+    stop_playback,
     verified_frames,
     wait_until,
 )
@@ -66,13 +67,10 @@ def play(obj: bpy.types.Object) -> Iterator[float]:
     """Press the space bar, wait for the last frame, and press ESC."""
     scene = bpy.context.window_manager.windows[0].scene
     scene.frame_set(1)
-    point_at_viewport()
-    yield 0.3
-    shell("xdotool", "key", "space")
+    yield from start_playback()
     began = time.monotonic()
     yield from wait_until(lambda: verified_frames(obj) >= scene.frame_end, 600, "the last frame")
-    shell("xdotool", "key", "Escape")
-    yield from wait_until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
+    yield from stop_playback()
     print(f"window: {obj.name} played in {time.monotonic() - began:.0f} s", flush=True)
     yield 1.0
 
