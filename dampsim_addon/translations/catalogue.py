@@ -206,7 +206,7 @@ class Catalogue:
             for message in (entry.message, entry.plural)
             if all(entry.translations) and PLACEHOLDER.search(message)
         ]
-        # Of templates that account for equally many characters, the one with the shortest values is the most specific.
+        # A template with more fixed characters is more specific, and is tried first.
         self._templates.sort(key=lambda template: -template.weight)
         self._remembered: dict[str, str] = {}
 

@@ -45,7 +45,7 @@ for left_out in ("edited", "excluded_collection"):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_fix_helps_all_affected(load: Load, tmp_path: Path, case: str) -> None:
-    """One press of each button ends the problem of every object that the button counts, but for what it says now."""
+    """One press of each button ends the problem of every object that the button counts. Other problems may remain."""
     issue_list, doctor = load("dampsim_addon.ui.bake.issue_list"), load("dampsim_addon.ui.bake.checks")
     (check, build), ways = CASES[case], 1
     for way in count():
