@@ -10,6 +10,11 @@ import bpy
 from .dampsim_names import is_dampsim_fcurve, is_output_path, is_tagged_action, renamed_bake_keys
 
 
+def is_playing() -> bool:
+    """Return whether the animation plays in a window."""
+    return any(window.screen.is_animation_playing for window in bpy.context.window_manager.windows)
+
+
 def is_animated(block: Any) -> bool:
     """Return whether a datablock has an action, drivers or NLA tracks."""
     data = block.animation_data

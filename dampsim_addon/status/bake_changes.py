@@ -24,7 +24,7 @@ from ...core.base.untrusted_files import parse_json
 from ...core.base.wording import without_exponents
 from ...core.scene.fingerprint import describe_known_changes, known_inputs
 from ...core.scene.part import KEYABLE_PART_DIALS
-from ..blender.animation import animated_paths
+from ..blender.animation import animated_paths, is_playing
 from ..blender.dampsim_names import bake_mark
 from ..blender.fields import is_gravity_animated
 from ..blender.modifiers import topology_modifiers
@@ -461,8 +461,7 @@ def _on_edit(*_: object) -> None:
 
 def _refresh_if_edited(obj: bpy.types.Object) -> bool:
     digests = _Digests.current()
-    is_playing = any(window.screen.is_animation_playing for window in bpy.context.window_manager.windows)
-    if not digests.has_new_edit or is_playing:
+    if not digests.has_new_edit or is_playing():
         return False
     digests.has_new_edit, before = False, dict(digests.latest)
     refresh_digests(obj)

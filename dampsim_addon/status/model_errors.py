@@ -16,6 +16,7 @@ import bpy
 from ...core import PARAMETERS, Body, DampSimError
 from ...core.scene.parameters import AffectedPart
 from ...core.simulation.assembly import check_buildable
+from ..blender.animation import is_playing
 from ..blender.modifiers import simulated_topology_modifiers
 from ..model.colliders import simulation_view_layer
 from ..model.objects import refresh_active
@@ -104,8 +105,7 @@ def _refresh(obj: bpy.types.Object) -> bool:
         return True
     key = _model_inputs(obj)
     is_stable, known.latest = known.latest == (obj.session_uid, key), (obj.session_uid, key)
-    is_playing = any(window.screen.is_animation_playing for window in bpy.context.window_manager.windows)
-    if not is_stable or is_playing or obj.mode != "OBJECT" or known.errors.get(obj.session_uid, ((), None))[0] == key:
+    if not is_stable or is_playing() or obj.mode != "OBJECT" or known.errors.get(obj.session_uid, ((), None))[0] == key:
         return False
     body = _checkable_body(obj)
     if body is None:

@@ -17,7 +17,7 @@ import numpy as np
 from ...core import DampSimError, Index, Pieces, Scene, find_pieces, kind_by_name
 from ...core.base.arrays import Mask
 from ...core.base.wording import format_count
-from ..blender.animation import animated_paths
+from ..blender.animation import animated_paths, is_playing
 from ..blender.modifiers import simulated_topology_modifiers
 from ..blender.sampler import read_array
 from ..blender.yarns import shows_yarns, stored_yarn_digest, yarn_source
@@ -170,8 +170,7 @@ def _on_undo(*_: Any) -> None:
 
 
 def _refresh_if_paused(obj: bpy.types.Object) -> bool:
-    is_playing = any(window.screen.is_animation_playing for window in bpy.context.window_manager.windows)
-    return obj.mode == "OBJECT" and not is_playing and refresh_parts(obj)
+    return obj.mode == "OBJECT" and not is_playing() and refresh_parts(obj)
 
 
 SUBSCRIBER = Subscriber(

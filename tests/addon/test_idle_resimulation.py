@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import bpy
 import pytest
@@ -58,6 +58,20 @@ def test_nothing_waits_while_live_is_blocked(load: Load, live: ModuleType, tmp_p
         obj.dampsim.live = False
     bpy.context.view_layer.update()
     assert load("dampsim_addon.ui.main.idle_resimulation").outdated_groups(bpy.context) == []
+
+
+@pytest.mark.parametrize("plays", [False, True])
+def test_playback_keeps_its_escape(load: Load, monkeypatch: pytest.MonkeyPatch, plays: bool) -> None:
+    """ESC stops the playback if the animation plays, and the simulation if it is paused."""
+    idle = load("dampsim_addon.ui.main.idle_resimulation")
+    monkeypatch.setattr(idle, "is_playing", lambda: plays)
+    activity, ended = idle._Activity.current(), []
+    operator, escape = SimpleNamespace(_end=ended.append), SimpleNamespace(type="ESC", value="PRESS")
+    activity.is_cancelled = False
+    passed_on = "PASS_THROUGH" in idle.DAMPSIM_OT_go_on.modal(operator, bpy.context, escape)
+    assert ended == [bpy.context]
+    assert passed_on == plays
+    assert activity.is_cancelled != plays
 
 
 def test_unkeyed_changes_of_keyframed_values(load: Load, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import bpy
 from bpy.types import Context, Event, Operator
 
 from ... import live
-from ...blender.animation import object_with_unkeyed_change
+from ...blender.animation import is_playing, object_with_unkeyed_change
 from ...blender.sampler import ACTIVE_SAMPLERS
 from ...model.groups import Group, groups_of
 from ...model.objects import is_job_running, simulated_in_scene
@@ -70,7 +70,7 @@ def is_idle(context: Context) -> bool:
     """Return whether Blender and the user are idle, so that a frame change disturbs nothing."""
     windows = context.window_manager.windows
     other_operators = sum(len(window.modal_operators) for window in windows) - int(_Activity.current().is_running)
-    if other_operators > 0 or any(window.screen.is_animation_playing for window in windows):
+    if other_operators > 0 or is_playing():
         return False
     if ACTIVE_SAMPLERS or is_job_running(context) or bpy.app.is_job_running("RENDER"):
         return False
@@ -107,6 +107,10 @@ class DAMPSIM_OT_go_on(NamedOperator, Operator):
 
     def modal(self, context: Context, event: Event) -> set[str]:
         activity = _Activity.current()
+        if is_playing():
+            # ESC belongs to the playback. The timer starts the operator again.
+            self._end(context)
+            return {"CANCELLED", "PASS_THROUGH"}
         if event.type == "ESC" and event.value == "PRESS":
             activity.is_cancelled = True
             self._end(context)
