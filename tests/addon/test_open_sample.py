@@ -12,6 +12,8 @@ from test_drawing import Context, Layout
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
+SCENES = Path(__file__).parents[2] / "sample_blends"
+OLDEST = (4, 5)
 
 
 @pytest.fixture
@@ -30,6 +32,13 @@ def test_each_sample_opens_unsaved(load: Load, samples: ModuleType) -> None:
         assert [*bpy.data.texts, *bpy.data.libraries, *bpy.data.images] == [], name
         kinds |= {obj.dampsim.kind for obj in bpy.context.scene.objects if is_simulated(obj)}
     assert kinds == {kind.name for kind in load("core").KINDS}
+
+
+@pytest.mark.parametrize("path", sorted(SCENES.glob("*.blend")), ids=lambda path: path.stem)
+def test_oldest_blender_wrote_sample(path: Path) -> None:
+    """Older versions warn of data loss when they read files of newer ones, and do not know their render engine."""
+    bpy.ops.wm.open_mainfile(filepath=str(path))
+    assert bpy.data.version[:2] == OLDEST
 
 
 def test_missing_sample_is_one_sentence(samples: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
