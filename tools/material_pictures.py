@@ -11,9 +11,10 @@ from typing import Any
 
 import bpy
 import numpy as np
+from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
-PRESETS = ROOT / "dampsim_addon" / "scene" / "presets"
+PRESETS = ROOT / "dampsim_addon" / "model" / "presets"
 SIZE, SAMPLES, STOP, LATER = 96, 32, 8, 2
 COLOURS = {
     "clay": (0.5, 0.24, 0.13),
@@ -98,6 +99,10 @@ def main(names: list[str]) -> None:
             bpy.context.scene.frame_set(STOP + LATER)
             bpy.context.scene.render.filepath = str(PRESETS / "pictures" / f"{name}.png")
             bpy.ops.render.render(write_still=True)
+            # Blender adds the date, the render time and the name of the file.
+            with Image.open(bpy.context.scene.render.filepath) as picture:
+                plain = Image.frombytes(picture.mode, picture.size, picture.tobytes())
+            plain.save(bpy.context.scene.render.filepath, optimize=True)
         print(name, flush=True)
     dampsim_addon.unregister()
 

@@ -6,15 +6,18 @@ of the manifest in addition.
 
 from __future__ import annotations
 
+import argparse
 import ast
 import functools
 import html
+import io
 import posixpath
 import re
 import sys
 import tomllib
+import unicodedata
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,29 +26,95 @@ MAX_SIZE, MAX_TEXT = 200_000_000, 64
 BINARIES = (".so", ".dll", ".dylib", ".pyd", ".exe", ".a", ".lib", ".o", ".pyc")
 # Files that users do not need. Samples are allowed if the add-on offers them.
 REDUNDANT = re.compile(
-    r"(^|/)(tests?|docs|requirements|tools|\.[^/]+)(/|$)|\.blend1?$|^sample_blends/|/papers/(?!__init__|compare)"
-    r"|(dask|flamenco|openjd)[^/]*$"
+    r"(^|/)(tests?|docs|requirements|tools|__MACOSX|\.[^./][^/]*)(/|$)|\.blend1?$|^sample_blends/"
+    r"|/papers/(?!__init__|compare)|(dask|flamenco|openjd)[^/]*$"
+    r"|(^|/)(Thumbs\.db|desktop\.ini)$|(~|\.(orig|rej|bak|swp|tmp))$"
 )
 SAMPLE_LIST = "dampsim_addon/ui/add/add_operators.py"
 # Table of the pages of the manual that the add-on opens, and parts of a page that run or load something.
 MANUAL_TABLE = "dampsim_addon/ui/common/manual.py"
 ACTIVE_PART = re.compile(r"""(?i)<(script|iframe|object|embed|form)\b|\bon\w+=|src=["']?\w+:|@import|url\(\w+:""")
-# Modules that start processes or call the system, which the README must name.
-DISCLOSED = {"subprocess": "processes", "multiprocessing": "processes", "ctypes.windll": "ctypes"}
+# Modules and functions that start or end processes or call the system, which the README must name.
+DISCLOSED = {"subprocess": "processes", "multiprocessing": "processes"}
+DISCLOSED |= dict.fromkeys(("ctypes.windll", "ctypes.WinDLL", "ctypes.oledll", "ctypes.OleDLL"), "ctypes")
+PROCESS_CALL = re.compile(
+    r"os\.(exec|spawn|posix_spawn|fork|kill|startfile)\w*|asyncio\.create_subprocess_\w+|pty\.\w+"
+)
 # Modules that open connections, for which a permission would be needed.
 NETWORK = {
-    "aiohttp",
-    "distributed",
-    "ftplib",
-    "http",
-    "requests",
-    "smtplib",
-    "socket",
-    "socketserver",
-    "urllib",
-    "xmlrpc",
+    *("aiohttp", "distributed", "ftplib", "grpc", "http", "httpx", "imaplib", "nntplib", "paramiko", "poplib"),
+    *("requests", "smtplib", "socket", "socketserver", "ssl", "telnetlib", "urllib", "urllib3", "websocket"),
+    *("websockets", "xmlrpc", "multiprocessing.connection", "multiprocessing.managers"),
+    *("asyncio.open_connection", "asyncio.start_server"),
 }
 DYNAMIC = {"eval", "exec", "__import__", "compile"}
+# Modules that run what they read, and calls that run a text or a command line.
+UNSAFE_READERS = {"pickle", "dill", "cloudpickle", "marshal", "shelve", "jsonpickle", "runpy", "code", "codeop"}
+RUN_TEXT = re.compile(
+    r"os\.(system|popen)|builtins\.(eval|exec|compile)|subprocess\.get(status)?output|bpy\.utils\.execfile"
+    r"|bpy\.ops\.(script\.python_file_run|text\.run_script)|.*\.as_module"
+)
+# Lists of Python that decide what imports find.
+IMPORT_STATE = {"sys.modules", "sys.path", "sys.meta_path", "sys.path_hooks", "builtins.__dict__"}
+CHANGING_METHODS = {"append", "clear", "extend", "insert", "pop", "remove", "setdefault", "update"}
+# Modules that Blender's Python has besides the standard library.
+BLENDER_MODULES = {
+    *("bpy", "bmesh", "bl_operators", "bl_ui", "bl_math", "bpy_extras", "blf", "gpu", "gpu_extras", "mathutils"),
+    *("addon_utils", "aud", "bl_ext", "freestyle", "idprop", "imbuf", "keyingsets_utils", "nodeitems_utils", "numpy"),
+    "rna_prop_ui",
+}
+# Modules of the standard library that the newest Python of a supported Blender no longer has.
+REMOVED_MODULES = {
+    *("aifc", "asynchat", "asyncore", "audioop", "cgi", "cgitb", "chunk", "crypt", "distutils", "imghdr", "imp"),
+    *("lib2to3", "mailcap", "msilib", "nis", "nntplib", "ossaudiodev", "pipes", "smtpd", "sndhdr", "spwd", "sunau"),
+    *("telnetlib", "uu", "xdrlib"),
+}
+# Python of each supported Blender.
+BLENDER_PYTHONS = {(4, 2): "3.11", (4, 5): "3.11", (5, 0): "3.11", (5, 1): "3.13", (5, 2): "3.13"}
+# What is registered, and what removes it again. Both must be in one file.
+REGISTRATIONS = {
+    r"\bregister_class\(": r"\bunregister_class\(",
+    r"\bdraw_handler_add\(": r"\bdraw_handler_remove\(",
+    r"\bhandlers\.\w+\.(append|insert)\(|getattr\(bpy\.app\.handlers, \w+\)\.append\(": r"\.remove\(",
+    r"\btimers\.register\(": r"\btimers\.unregister\(",
+    r"\bkeymap_items\.new\w*\(": r"\bkeymap_items\.remove\(",
+    r"\bbpy\.types\.\w+_MT_\w+\.(append|prepend)\(": r"\bbpy\.types\.\w+_MT_\w+\.remove\(",
+    r"\bpreviews\.new\(": r"\bpreviews\.remove\(",
+    r"\btranslations\.register\(": r"\btranslations\.unregister\(",
+    r"\bregister_(manual_map|preset_path|cli_command|tool)\(": r"\bunregister_\w+\(",
+    r"\bsubscribe_rna\(": r"\bclear_by_owner\(",
+}
+# Blender's types that add-ons add properties to.
+OWNERS = "(bpy\\.types\\.)?(Object|Scene|Collection|Mesh|Bone|PoseBone|Armature|Material|WindowManager|World|ID|Action)"
+# Methods of paths that change a file or folder.
+WRITING_METHODS = {"write_text", "write_bytes", "mkdir", "touch", "unlink", "rmdir", "rename", "symlink_to"}
+WRITE_MODE = re.compile("[rbt]*[wxa+][bt+]*")
+# Traces of work that is not finished, and a text that hides its meaning.
+UNFINISHED = re.compile(r"^(<{7}|>{7}) |\b(breakpoint|set_trace)\(\)|^\s*import i?pdb\b", re.MULTILINE)
+PREFERENCE_CALL = re.compile(
+    r"bpy\.ops\.(preferences|extensions)\.|bpy\.ops\.wm\.(save_userpref|save_homefile|read_factory_\w+)"
+    r"|addon_utils\.(enable|disable)"
+)
+FILE_CALLS = {"open", "write_text", "write_bytes"}
+MAX_LINE = 1000
+ENCODED = re.compile(r"[A-Za-z0-9+/=]{400,}")
+# Licences and tags of the platform.
+LICENCES = {
+    *("GPL-2.0-or-later", "GPL-3.0-or-later", "LGPL-2.1-or-later", "LGPL-3.0-or-later", "BSD-1-Clause", "BSD-2-Clause"),
+    *("BSD-3-Clause", "BSL-1.0", "MIT", "MIT-0", "MPL-2.0", "Pixar", "Zlib", "Apache-2.0", "CC0-1.0"),
+}
+TAGS = {
+    *("3D View", "Add Curve", "Add Mesh", "Animation", "Bake", "Camera", "Compositing", "Development", "Game Engine"),
+    *("Geometry Nodes", "Grease Pencil", "Import-Export", "Lighting", "Material", "Modeling", "Mesh", "Node", "Object"),
+    *("Paint", "Pipeline", "Physics", "Render", "Rigging", "Scene", "Sculpt", "Sequencer", "System", "Text Editor"),
+    *("Tracking", "User Interface", "UV"),
+}
+PERMISSIONS = {"files", "network", "clipboard", "camera", "microphone"}
+# Names of files that Windows cannot create, and the longest path that it unpacks into an add-on's folder.
+WINDOWS_NAME = re.compile(r'(?i)(^|/)(con|prn|aux|nul|com\d|lpt\d)(\.[^/]*)?(/|$)|[<>:"|?*\\\x00-\x1f]|[ .](/|$)')
+MAX_PATH = 140
+# Parts of a picture that state where, when or with what it was made.
+PICTURE_NOTES = {".jpg": (b"Exif\x00\x00", b"http://ns.adobe.com/xap"), ".png": (b"tEXt", b"iTXt", b"zTXt", b"eXIf")}
 # Paths of one machine in a text.
 MACHINE_PATH = re.compile(r"(?<![\w.])(/(home|root|Users|tmp|work)/\w|[A-Z]:\\\\?Users)|\.tools/")
 # Names of the platforms in the file names of wheels; the last part of Windows' and macOS' names may be the processor.
@@ -57,17 +126,32 @@ REGISTERED = {"Operator", "Panel", "Menu", "UIList", "PropertyGroup", "FileHandl
 
 
 class Zip:
-    """The contents of a zip. files: bytes by path.  manifest: its table.  trees: parsed Python files by path."""
+    """The contents of a zip.
 
-    def __init__(self, path: Path) -> None:
-        """Read a zip. Raises KeyError without a manifest, and SyntaxError for invalid Python."""
-        self.path = path
+    entries: all entries.  files: bytes by path.  manifest: its table.  trees: parsed Python files by path.
+    """
+
+    def __init__(self, path: Path, pythons: Sequence[str] = ()) -> None:
+        """Read a zip. pythons: those that its wheels must support, if not all.
+
+        Raises KeyError without a manifest, and SyntaxError for invalid Python.
+        """
+        self.path, self.given_pythons = path, list(pythons)
         with zipfile.ZipFile(path) as archive:
-            self.files = {entry.filename: archive.read(entry) for entry in archive.infolist() if not entry.is_dir()}
+            self.entries = archive.infolist()
+            self.files = {entry.filename: archive.read(entry) for entry in self.entries if not entry.is_dir()}
         table: dict[str, Any] = tomllib.loads(self.files["blender_manifest.toml"].decode())
         # A zip for one platform keeps the lists of all, which Blender replaces by these.
         self.manifest = table | table.get("build", {}).get("generated", {})
         self.trees = {name: ast.parse(content) for name, content in self.files.items() if name.endswith(".py")}
+
+    @property
+    def pythons(self) -> list[str]:
+        """Return the Pythons of the Blenders that the manifest supports, or the given ones."""
+        if self.given_pythons:
+            return self.given_pythons
+        oldest = tuple(int(part) for part in self.manifest["blender_version_min"].split(".")[:2])
+        return sorted({python for version, python in BLENDER_PYTHONS.items() if version >= oldest})
 
     def keys(self, path: str, name: str) -> set[str]:
         """Return the keys of a dictionary literal that a Python file assigns to a name."""
@@ -93,8 +177,37 @@ class Zip:
 
     @functools.cached_property
     def _all_nodes(self) -> list[tuple[str, ast.AST]]:
-        """Return each node of the Python files with the path of its file. Eight rules use them."""
+        """Return each node of the Python files with the path of its file. Most rules use them."""
         return [(name, node) for name, tree in self.trees.items() for node in ast.walk(tree)]
+
+    def imported(self) -> Iterator[tuple[str, str]]:
+        """Yield the place and the full name of all that is imported from outside of the zip."""
+        for place, node in self.nodes(ast.Import, ast.ImportFrom, ast.Call):
+            if isinstance(node, ast.Import):
+                yield from ((place, alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                yield from ((place, f"{node.module}.{alias.name}") for alias in node.names if not node.level)
+            elif ast.unparse(node.func).endswith("import_module") and node.args:
+                name = getattr(node.args[0], "value", None)
+                if isinstance(name, str) and not name.startswith("."):
+                    yield place, name
+
+
+def entries(content: Zip) -> Iterator[str]:
+    """Every system can unpack the entries, and each is a file of its own in the folder of the add-on."""
+    seen = set[str]()
+    for entry in content.entries:
+        name = entry.filename
+        if name.startswith("/") or ".." in name.split("/"):
+            yield f"{name}: leads out of the folder"
+        elif WINDOWS_NAME.search(name.removesuffix("/")) or len(name) > MAX_PATH:
+            yield f"{name}: Windows cannot create it, or its path has more than {MAX_PATH} characters"
+        if entry.external_attr >> 16 & 0o170000 == 0o120000:
+            yield f"{name}: a link"
+        key = unicodedata.normalize("NFC", name).casefold()
+        if key in seen:
+            yield f"{name}: another entry has this name, apart from upper and lower case"
+        seen.add(key)
 
 
 def binaries(content: Zip) -> Iterator[str]:
@@ -119,12 +232,49 @@ def wheels(content: Zip) -> Iterator[str]:
             yield f"{name}: the version {version} does not grow with each release"
         if name.startswith("wheels/dampsim_kernel-") and version != content.manifest["version"]:
             yield f"{name}: its version is not that of the add-on"
+        yield from (f"{name}: {fault}" for fault in wheel_faults(Path(name).stem, content.files[name]))
+    tags = dict[str, re.Pattern[str]]()
     for platform in content.manifest.get("platforms", ()):
         system, _, processor = platform.partition("-")
-        tag = re.compile(f"(?i)-{WHEEL_SYSTEMS[system]}_[^-]*{WHEEL_PROCESSORS[processor]}")
+        tags[platform] = re.compile(f"(?i)-{WHEEL_SYSTEMS[system]}_[^-]*{WHEEL_PROCESSORS[processor]}")
+    for name in sorted(listed & found):
+        if not name.endswith("-any.whl") and not any(tag.search(name) for tag in tags.values()):
+            yield f"{name}: a wheel of another platform"
+    for platform, tag in tags.items():
+        fitting = [Path(name).name for name in listed & found if tag.search(name)]
         for module in ("scipy", "dampsim_kernel"):
-            if not any(Path(name).name.startswith(f"{module}-") and tag.search(name) for name in listed & found):
-                yield f"wheels: no {module} for {platform}"
+            for python in content.pythons:
+                form = f"{module}-[^-]+-(py3|cp{python.replace('.', '')}|cp3\\d+-abi3)-"
+                if not any(re.match(form, name) for name in fitting):
+                    yield f"wheels: no {module} for {platform} and Python {python}"
+
+
+def wheel_faults(stem: str, data: bytes) -> Iterator[str]:
+    """Yield what a wheel lacks. stem: its name without the ending."""
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(data))
+    except zipfile.BadZipFile:
+        yield "no zip"
+        return
+    about = "-".join(stem.split("-")[:2]) + ".dist-info/"
+    names = archive.namelist()
+    for required in ("METADATA", "WHEEL", "RECORD"):
+        if about + required not in names:
+            yield f"{required} is missing"
+    if not any(re.match(re.escape(about) + r"(licenses/|LICEN[CS]E|COPYING)", name) for name in names):
+        yield "its licence is missing"
+
+
+def wheel_licences(content: Zip) -> Iterator[tuple[str, str]]:
+    """Yield the name of each wheel with each licence that its metadata states for it or for libraries in it."""
+    for name, data in content.files.items():
+        if name.endswith(".whl") and zipfile.is_zipfile(io.BytesIO(data)):
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                for part in archive.namelist():
+                    if re.search(r"\.dist-info/(METADATA|licenses/[^/]*|LICEN[CS]E[^/]*)$", part):
+                        text = archive.read(part).decode(errors="replace")
+                        found = re.findall(r"(?m)^ *License(?:-Expression)?: ([A-Z][\w.-]*\d[\w.-]*|MIT|Zlib)\b", text)
+                        yield from ((name, licence) for licence in found)
 
 
 def sizes(content: Zip) -> Iterator[str]:
@@ -152,6 +302,15 @@ def imports(content: Zip) -> Iterator[str]:
                     yield f"{place}: imports {alias.name}, which is not in the zip"
 
 
+def modules(content: Zip) -> Iterator[str]:
+    """Other modules are in the standard library of all supported Blenders, in Blender, or in the wheels."""
+    wheels_of = {Path(name).name.partition("-")[0] for name in content.files if name.endswith(".whl")}
+    known = (sys.stdlib_module_names - REMOVED_MODULES) | BLENDER_MODULES | wheels_of
+    for place, name in content.imported():
+        if name.partition(".")[0] not in known:
+            yield f"{place}: imports {name}, which neither all supported Blenders nor the wheels have"
+
+
 def redundant_files(content: Zip) -> Iterator[str]:
     """A zip has all that the add-on uses, and nothing else."""
     samples = content.samples()
@@ -174,6 +333,22 @@ def manifest(content: Zip) -> Iterator[str]:
     for text in table.get("copyright", ()):
         if not re.match(r"\d{4}(-\d{4})? \S", text):
             yield f"blender_manifest.toml: {text!r} does not begin with a year"
+    owned = {licence.removeprefix("SPDX:") for licence in table.get("license", ())}
+    if "GPL-3.0-or-later" not in owned or "LICENSE" not in content.files:
+        yield "blender_manifest.toml: add-ons are under GPL-3.0-or-later, and contain its text"
+    for kind, unknown in (
+        ("licence", owned - LICENCES),
+        ("tag", set(table.get("tags", ())) - TAGS),
+        ("permission", table.get("permissions", {}).keys() - PERMISSIONS),
+    ):
+        yield from (f"blender_manifest.toml: the platform does not know the {kind} {name}" for name in sorted(unknown))
+    for name, licence in sorted(set(wheel_licences(content))):
+        if licence in LICENCES and licence not in owned:
+            yield f"blender_manifest.toml: the licence {licence} of {name} is missing"
+    if table.get("type") != "add-on" or not re.match("https://(?!example)", table.get("website", "")):
+        yield "blender_manifest.toml: the type is not add-on, or the website not an address that begins with https"
+    if re.search("(?i)blender|add-?on|extension", table.get("name", "")):
+        yield f"blender_manifest.toml: the name {table['name']!r} repeats that it is an add-on for Blender"
     if not re.fullmatch(r"\d+\.\d+\.\d+", table.get("version", "")):
         yield f"blender_manifest.toml: the version {table.get('version')} is not MAJOR.MINOR.PATCH"
 
@@ -199,42 +374,118 @@ def manual(content: Zip) -> Iterator[str]:
             yield f"{name}: runs or loads something: {found[0]}"
 
 
-def module_table(content: Zip) -> Iterator[str]:
-    """The table of loaded modules stays as it is."""
+def import_state(content: Zip) -> Iterator[str]:
+    """Python's lists of loaded modules and of folders with modules stay as they are."""
     for place, node in content.nodes(ast.Assign, ast.Delete, ast.AugAssign, ast.Call):
         if isinstance(node, ast.Call):
             function = node.func
-            changes = isinstance(function, ast.Attribute) and function.attr in {"pop", "update", "setdefault", "clear"}
+            changes = isinstance(function, ast.Attribute) and function.attr in CHANGING_METHODS
             changed = [function.value] if changes and isinstance(function, ast.Attribute) else []
         else:
             targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
-            changed = [target.value for target in targets if isinstance(target, ast.Subscript)]
-        if any(ast.unparse(one) == "sys.modules" for one in changed):
-            yield f"{place}: changes sys.modules"
+            changed = [target.value if isinstance(target, ast.Subscript) else target for target in targets]
+        for name in {ast.unparse(one) for one in changed} & IMPORT_STATE:
+            yield f"{place}: changes {name}"
 
 
 def network(content: Zip) -> Iterator[str]:
     """Without the permission for it, nothing opens connections, or asks for packages from the network."""
     if "network" in content.manifest.get("permissions", {}):
         return
-    for place, node in content.nodes(ast.Import, ast.ImportFrom):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-        level = 0 if isinstance(node, ast.Import) else node.level
-        for name in names:
-            if not level and name.partition(".")[0] in NETWORK and name != "urllib.parse":
-                yield f"{place}: imports {name}"
+    called = ((place, ast.unparse(node.func)) for place, node in content.nodes(ast.Call))
+    for place, name in (*content.imported(), *called):
+        beginnings = {name[: match.start()] for match in re.finditer(r"\.|$", name)}
+        if beginnings & NETWORK and "urllib.parse" not in beginnings:
+            yield f"{place}: uses {name}"
     for name, text in content.texts():
-        if re.search(r"pip install|-m\W+pip\b|ensurepip", text):
+        if re.search(r"pip3? install|-m\W+pip\b|ensurepip|\bpip\.main\b|easy_install|conda install", text):
             yield f"{name}: installs packages"
 
 
 def dynamic_code(content: Zip) -> Iterator[str]:
-    """No text is run as code."""
+    """No text or file is run as code, or by a shell."""
     for place, node in content.nodes(ast.Call):
-        if isinstance(node.func, ast.Name) and node.func.id in DYNAMIC:
-            yield f"{place}: calls {node.func.id}()"
-        if ast.unparse(node.func) in {"os.system", "os.popen"}:
-            yield f"{place}: runs a shell"
+        name = ast.unparse(node.func)
+        if (isinstance(node.func, ast.Name) and name in DYNAMIC) or RUN_TEXT.fullmatch(name):
+            yield f"{place}: calls {name}()"
+        for keyword in node.keywords:
+            if keyword.arg in {"shell", "allow_pickle"} and ast.unparse(keyword.value) != "False":
+                yield f"{place}: {keyword.arg} can run code"
+    for place, name in content.imported():
+        if name.partition(".")[0] in UNSAFE_READERS or RUN_TEXT.fullmatch(name):
+            yield f"{place}: imports {name}, which runs code"
+
+
+def preferences(content: Zip) -> Iterator[str]:
+    """Blender's preferences, start-up file and other add-ons stay as they are."""
+    for place, node in content.nodes(ast.Assign, ast.AugAssign, ast.Call):
+        if isinstance(node, ast.Call):
+            changed = [ast.unparse(node.func)] if PREFERENCE_CALL.match(ast.unparse(node.func)) else []
+        else:
+            targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
+            changed = [text for text in map(ast.unparse, targets) if re.search(r"\bpreferences\.", text)]
+        yield from (f"{place}: changes the preferences: {text}" for text in changed)
+
+
+def permissions(content: Zip) -> Iterator[str]:
+    """The manifest asks for the permissions that the code needs."""
+    declared = content.manifest.get("permissions", {})
+    for place, node in content.nodes(ast.Attribute):
+        needed = "clipboard" if node.attr == "clipboard" else "files" if node.attr in FILE_CALLS else None
+        if needed and needed not in declared:
+            yield f"{place}: .{node.attr} needs the permission {needed}"
+
+
+def own_folder(content: Zip) -> Iterator[str]:
+    """Nothing is written into the folder of the add-on, which may be read-only."""
+    own = set[tuple[str, str]]()
+    for place, node in content.nodes(ast.Assign):
+        if "__file__" in ast.unparse(node.value):
+            own |= {(place.partition(":")[0], ast.unparse(target)) for target in node.targets}
+    for place, node in content.nodes(ast.Call):
+        is_method, name = isinstance(node.func, ast.Attribute), ast.unparse(node.func).rpartition(".")[2]
+        modes = [getattr(one, "value", "") for one in (*node.args, *(one.value for one in node.keywords))]
+        writes = name == "open" and any(isinstance(mode, str) and WRITE_MODE.fullmatch(mode) for mode in modes)
+        if not writes and (name not in WRITING_METHODS or not is_method):
+            continue
+        path = [node.func.value] if isinstance(node.func, ast.Attribute) else node.args[:1]
+        used = {one.id for part in path for one in ast.walk(part) if isinstance(one, ast.Name)}
+        if "__file__" in used or any((place.partition(":")[0], name) in own for name in used):
+            yield f"{place}: writes to the folder of the add-on"
+
+
+def registration(content: Zip) -> Iterator[str]:
+    """All that is registered is removed again by the same file."""
+    for name in content.trees:
+        text = content.files[name].decode()
+        for added, removed in REGISTRATIONS.items():
+            if (found := re.search(added, text)) and not re.search(removed, text):
+                yield f"{name}: {found[0]}…) is not undone"
+    for place, node in content.nodes(ast.Assign):
+        name, is_property = place.partition(":")[0], ast.unparse(node.value).partition("(")[0].endswith("Property")
+        for target in map(ast.unparse, node.targets):
+            if is_property and (found := re.fullmatch(rf"{OWNERS}\.(\w+)", target)):
+                if not found[3].startswith("dampsim"):
+                    yield f"{place}: the property {target} does not begin with dampsim"
+                if not re.search(rf"\bdel {re.escape(target)}\b", content.files[name].decode()):
+                    yield f"{place}: the property {target} is not deleted"
+
+
+def readable_code(content: Zip) -> Iterator[str]:
+    """Everything can be read and is finished."""
+    for name, text in content.texts():
+        if found := UNFINISHED.search(text):
+            yield f"{name}: unfinished: {found[0].strip()}"
+        is_dense = ENCODED.search(text) or max(map(len, text.splitlines()), default=0) > MAX_LINE
+        if is_dense and name.endswith((".py", ".js")):
+            yield f"{name}: a line of more than {MAX_LINE} characters, or encoded data"
+
+
+def pictures(content: Zip) -> Iterator[str]:
+    """Pictures do not state where, when or with what they were made."""
+    for name, data in content.files.items():
+        if any(note in data for note in PICTURE_NOTES.get(Path(name).suffix, ())):
+            yield f"{name}: contains notes on its origin"
 
 
 def paths(content: Zip) -> Iterator[str]:
@@ -260,49 +511,74 @@ def names(content: Zip) -> Iterator[str]:
                 yield f"{place}: the identifier {node.value.value!r} does not begin with dampsim"
 
 
+def own_package(content: Zip) -> Iterator[str]:
+    """The add-on finds itself by __package__, since users choose the repository that it is installed into."""
+    for place, node in content.nodes(ast.Subscript, ast.Constant):
+        if isinstance(node, ast.Subscript):
+            found = isinstance(node.slice, ast.Constant) and ast.unparse(node.value).endswith("preferences.addons")
+        else:
+            found = isinstance(node.value, str) and re.match(r"bl_ext\.\w", node.value) is not None
+        if found:
+            yield f"{place}: the add-on has a fixed name in {ast.unparse(node)}"
+
+
 def disclosures(content: Zip) -> Iterator[str]:
     """The README names the processes that are started and the calls of the system."""
     readme = content.files.get("README.md", b"").decode()
-    for place, node in content.nodes(ast.Import, ast.ImportFrom, ast.Attribute):
-        if isinstance(node, ast.Attribute):
-            used = {ast.unparse(node)}
-        else:
-            used = {alias.name for alias in node.names} | {getattr(node, "module", "")}
-        for name in sorted(used & DISCLOSED.keys()):
-            if DISCLOSED[name] not in readme:
-                yield f"{place}: uses {name}, but the README does not mention {DISCLOSED[name]}"
+    called = ((place, ast.unparse(node)) for place, node in content.nodes(ast.Attribute))
+    for place, name in (*content.imported(), *called):
+        beginnings = {name[: match.start()] for match in re.finditer(r"\.|$", name)}
+        words = {DISCLOSED[one] for one in beginnings & DISCLOSED.keys()}
+        words |= {"processes"} if PROCESS_CALL.fullmatch(name) else set()
+        for word in words:
+            if word not in readme:
+                yield f"{place}: uses {name}, but the README does not mention {word}"
 
 
 def tooltips(content: Zip) -> Iterator[str]:
-    """Tooltips do not end with a full stop."""
-    for place, node in content.nodes(ast.ClassDef, ast.Call):
+    """Operators have tooltips, and no tooltip or label ends with a full stop."""
+    for place, node in content.nodes(ast.ClassDef, ast.Call, ast.Assign):
         if isinstance(node, ast.ClassDef):
-            texts = [ast.get_docstring(node) if node.name.startswith("DAMPSIM_OT_") else None]
+            texts = [ast.get_docstring(node)] if node.name.startswith("DAMPSIM_OT_") else []
+            own = {ast.unparse(one).partition(" =")[0] for one in node.body if isinstance(one, ast.Assign)}
+            own |= {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+            if texts == [None] and not own & {"bl_description", "description"}:
+                yield f"{place}: the operator {node.name} has no tooltip"
+        elif isinstance(node, ast.Assign):
+            is_text = {ast.unparse(target) for target in node.targets} & {"bl_description", "bl_label"}
+            texts = [getattr(node.value, "value", None)] if is_text else []
         else:
-            is_property = ast.unparse(node.func).endswith("Property")
-            texts = [ast.unparse(one.value)[1:-1] for one in node.keywords if is_property and one.arg == "description"]
-        if any(text and text.endswith(".") for text in texts):
-            yield f"{place}: the tooltip ends with a full stop"
+            values = {one.arg: one.value for one in node.keywords if ast.unparse(node.func).endswith("Property")}
+            texts = [getattr(values.get(name), "value", None) for name in ("name", "description")]
+            items = getattr(values.get("items"), "elts", [])
+            texts += [getattr(text, "value", None) for item in items for text in getattr(item, "elts", [])[1:3]]
+        if any(isinstance(text, str) and text.endswith(".") for text in texts):
+            yield f"{place}: the tooltip or label ends with a full stop"
 
 
 RULES: dict[str, Callable[[Zip], Iterator[str]]] = {
     rule.__name__: rule
     for rule in (
-        binaries, wheels, sizes, imports, redundant_files, manifest, links, manual, module_table, network, dynamic_code,
-        paths, names, disclosures, tooltips,
+        entries, binaries, wheels, sizes, imports, modules, redundant_files, manifest, links, manual, import_state,
+        network, dynamic_code, preferences, permissions, own_folder, registration, readable_code, pictures, paths,
+        names, own_package, disclosures, tooltips,
     )
 }  # fmt: skip
 
 
-def violations(path: Path) -> list[str]:
-    """Return the violations of all rules, each with the name of its rule."""
-    content = Zip(path)
+def violations(path: Path, pythons: Sequence[str] = ()) -> list[str]:
+    """Return the violations of all rules, each with the name of its rule. pythons: as in Zip."""
+    content = Zip(path, pythons)
     return [f"{name}: {text}" for name, rule in RULES.items() for text in rule(content)]
 
 
 def main() -> int:
-    found = [f"{path}: {text}" for path in map(Path, sys.argv[1:]) for text in violations(path)]
-    print("\n".join(found) or f"{len(sys.argv) - 1} zips: no violation")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("zips", nargs="+", type=Path, metavar="ZIP")
+    parser.add_argument("--python", action="append", default=[], metavar="X.Y", help="as given to tools/package.py")
+    options = parser.parse_args()
+    found = [f"{path}: {text}" for path in options.zips for text in violations(path, options.python)]
+    print("\n".join(found) or f"{len(options.zips)} zips: no violation")
     return bool(found)
 
 
