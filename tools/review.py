@@ -136,7 +136,7 @@ class Zip:
 
         Raises KeyError without a manifest, and SyntaxError for invalid Python.
         """
-        self.path, self.given_pythons = path, list(pythons)
+        self.path, self.given_pythons = path, set(pythons)
         with zipfile.ZipFile(path) as archive:
             self.entries = archive.infolist()
             self.files = {entry.filename: archive.read(entry) for entry in self.entries if not entry.is_dir()}
@@ -146,12 +146,18 @@ class Zip:
         self.trees = {name: ast.parse(content) for name, content in self.files.items() if name.endswith(".py")}
 
     @property
-    def pythons(self) -> list[str]:
-        """Return the Pythons of the Blenders that the manifest supports, or the given ones."""
-        if self.given_pythons:
-            return self.given_pythons
+    def pythons(self) -> set[str]:
+        """Return the Pythons that the wheels must support: the given ones, or those of the supported Blenders.
+
+        A zip for a Blender built by a distribution has wheels for its Python alone, which is none of Blender's own.
+        """
+        found = {
+            python.replace("3", "3.", 1) for name in self.files for python in re.findall(r"-cp(3\d+)-cp3\d+-", name)
+        }
+        if self.given_pythons or (found and not found & set(BLENDER_PYTHONS.values())):
+            return self.given_pythons or found
         oldest = tuple(int(part) for part in self.manifest["blender_version_min"].split(".")[:2])
-        return sorted({python for version, python in BLENDER_PYTHONS.items() if version >= oldest})
+        return {python for version, python in BLENDER_PYTHONS.items() if version >= oldest}
 
     def keys(self, path: str, name: str) -> set[str]:
         """Return the keys of a dictionary literal that a Python file assigns to a name."""
@@ -243,7 +249,7 @@ def wheels(content: Zip) -> Iterator[str]:
     for platform, tag in tags.items():
         fitting = [Path(name).name for name in listed & found if tag.search(name)]
         for module in ("scipy", "dampsim_kernel"):
-            for python in content.pythons:
+            for python in sorted(content.pythons):
                 form = f"{module}-[^-]+-(py3|cp{python.replace('.', '')}|cp3\\d+-abi3)-"
                 if not any(re.match(form, name) for name in fitting):
                     yield f"wheels: no {module} for {platform} and Python {python}"

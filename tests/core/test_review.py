@@ -229,6 +229,17 @@ def replace_wheel(few: dict[str, bytes], old: str, new: str, content: bytes) -> 
     return {**changed, "blender_manifest.toml": listed}
 
 
+def test_distribution_needs_own_python_only(few: dict[str, bytes], tmp_path: Path) -> None:
+    """A zip with wheels for Python 3.14 alone is complete; one with wheels for 3.11 and 3.14 lacks 3.13."""
+    older, newer = sorted(name for name in few if "/scipy-" in name)
+    changed = replace_wheel(few, newer, newer.replace("cp313", "cp314"), few[newer])
+    assert rules_violated(changed, tmp_path / "out.zip") == {"wheels"}
+    line = f'  "./{older}",\n'.encode()
+    manifest = changed.pop("blender_manifest.toml").replace(line, b"")
+    del changed[older]
+    assert rules_violated({**changed, "blender_manifest.toml": manifest}, tmp_path / "out.zip") == set()
+
+
 @pytest.mark.parametrize("parts", [WHEEL_PARTS[1:], WHEEL_PARTS[:-1], None])
 def test_review_finds_broken_wheel(few: dict[str, bytes], parts: Sequence[str] | None, tmp_path: Path) -> None:
     """A wheel without its metadata or its licence, and a file that is no wheel."""
