@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -86,6 +87,17 @@ def test_entries_are_documented(load: Load, name: str) -> None:
     assert undocumented(entries, page) == []
     missing = SimpleNamespace(label="Left Out")
     assert undocumented((*entries, missing), page) == ["Left Out"]
+
+
+def test_api_page_is_complete(load: Load) -> None:
+    """It lists the names of all kinds and targets, and the fields of a result, as code."""
+    page = (ROOT / "docs" / "reference" / "python-api.md").read_text(encoding="utf-8")
+    code = set(re.findall(r"`(\w+)`", page))
+    names = {
+        entry.name for name in ("core.bodies.KINDS", "dampsim_addon.targets.TARGETS") for entry in registry(load, name)
+    }
+    assert names - code == set()
+    assert {field.name for field in fields(load("dampsim_addon.jobs.result").Result)} - code == set()
 
 
 @pytest.mark.parametrize("name", SAVED)
