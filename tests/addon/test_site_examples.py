@@ -21,6 +21,11 @@ PAGES = [
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if "decisions" not in page.parts),
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "tools/zip_readme.md")),
 ]
+# Labels of Blender, Flamenco and game engines.
+OTHER_LABELS = {
+    *("Edit", "Preferences", "Get Extensions", "⌄", "Install from Disk", "Online Manual", "Sync", "NLA Strips"),
+    *("All Actions", "Custom AABB", "Flamenco", "Mesh", "Output", "Simplify"),
+}
 API_PAGE = (ROOT / "docs" / "reference" / "python-api.md").read_text(encoding="utf-8")
 
 
@@ -116,6 +121,36 @@ def test_operator_calls_have_known_options() -> None:
     for name, arguments in found:
         options = {one.identifier for one in getattr(bpy.ops.dampsim, name).get_rna_type().properties}
         assert set(re.findall(r"(\w+)=", arguments)) <= options, name
+
+
+def instructed_labels() -> Iterator[tuple[str, str]]:
+    """Yield page and label of each button, setting or choice that an instruction of a page names."""
+    label = r"\*[^*\n]+(?:\n[^*\n]+)?\*"
+    verbs = "[Pp]ress(?:es)?|[Bb]uttons? reads?|[Cc]hoose|[Ss]witch(?:es)?|[Ss]et|[Rr]aise|[Ll]ower|[Oo]pen|[Uu]se"
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for found in re.findall(rf"\b(?:{verbs}) ((?:{label}(?:, or |, | and | or )?)+)", text):
+            for path in re.findall(r"\*([^*]+)\*", found):
+                yield from ((page.stem, part) for part in re.split(" ?› ?", " ".join(path.split())))
+
+
+def test_instructions_name_existing_labels(load: Load) -> None:
+    """Labels are texts of the interface, whose catalogues have them all, or belong to another program."""
+    catalogue = load("dampsim_addon.translations.catalogue")
+    texts = {entry.message for entry in catalogue.read_catalogue(catalogue.FOLDER / "de.po")}
+    forms = [
+        re.compile(re.sub(r"\\\{\w+\\\}", ".+", re.escape(text)))
+        for text in texts
+        if catalogue.PLACEHOLDER.search(text) and re.search(r"\w", catalogue.PLACEHOLDER.sub("", text))
+    ]
+    labels = list(instructed_labels())
+    assert len(labels) > 100
+    unknown = {
+        label
+        for _, label in labels
+        if not {label, f"{label}…"} & texts and not any(form.fullmatch(label) for form in forms)
+    }
+    assert unknown == OTHER_LABELS
 
 
 @pytest.mark.slow
