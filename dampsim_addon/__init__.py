@@ -8,6 +8,7 @@ from .live import handlers as live_handlers
 from .live import main_thread
 from .model import (
     cache_status,
+    instances,
     muscle_properties,
     object_index,
     parameter_properties,
@@ -25,8 +26,8 @@ from .ui.viewport import overlay
 
 # In the order in which an event reaches them.
 SUBSCRIBERS = (
-    registry, followed_names, geometry_nodes, object_index, save_handlers, isolation, cache_status, bake_changes,
-    pieces, model_errors, late_refusals, live, live_handlers, main_thread, idle_resimulation,
+    registry, followed_names, geometry_nodes, object_index, instances, save_handlers, isolation, cache_status,
+    bake_changes, pieces, model_errors, late_refusals, live, live_handlers, main_thread, idle_resimulation,
 )  # fmt: skip
 DISPATCHER = Dispatcher(*(module.SUBSCRIBER for module in SUBSCRIBERS))
 MODULES = (

@@ -14,6 +14,7 @@ from ...core.scene.body import SampleStore
 from ...core.simulation.assembly import Assembly
 from ...core.simulation.start import check_cycle
 from ..blender.sampler import GroupSampler
+from ..model.instances import visit_instances
 from ..scene_reader.contributors import frame_handler_inputs, run_simulations, update_followers
 from ..scene_reader.scene_builder import build_scene
 from ..status.measurements import store_measurements
@@ -54,10 +55,11 @@ def _check_motion(sampler: GroupSampler, plan: BakePlan, core_scene: Scene) -> G
 
     Reading each frame once finds errors that no check above the button can foresee: of Python in drivers, transform
     variables, constraints and meta strips.
-    Without frames to simulate, the bake itself fails at once.
+    Without frames to simulate, the bake itself fails at once, and only the instances on colliders are noted.
     """
     numbers = core_scene.frame_numbers
     if not plan.simulates(numbers):
+        yield from visit_instances(sampler, numbers)
         return
     checks = [get_target(obj.dampsim.target).motion_check(sampler.member_for(obj)) for obj in plan.group.members]
     for done, number in enumerate(numbers, 1):

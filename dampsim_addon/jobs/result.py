@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import bpy
@@ -13,12 +13,15 @@ from ...core.base.wording import format_count, format_percent
 from ...core.simulation.range_blend import BlendEffect
 from ..blender.maps import maps_modifier
 from ..blender.modifiers import unfelt_modifiers
+from ..blender.sampler import Sampler
 from ..model.caches import folder_message
+from ..model.colliders import active_colliders
+from ..model.instances import frames_with_instances, instance_names, unfelt_instancers
 from ..status.bake_changes import record_bake_inputs
 from ..status.overlaps import moved_out_message
-from ..status.pieces import piece_messages
+from ..status.pieces import is_accepted, piece_messages
 from ..status.results import store_curve
-from ..status.shot_messages import hard_steps_message, report_messages, rest_message
+from ..status.shot_messages import frames_text, hard_steps_message, report_messages, rest_message
 from ..targets import Cost
 from .landing import MAX_SHORTENING, last_motion_index
 from .simulate import SimulatedShot
@@ -120,6 +123,7 @@ def bake_result(simulated: SimulatedShot, written: WrittenBake, settling: Settli
             f"{modifier.name} changes the mesh over time, which the simulation did not feel"
             for modifier in unfelt_modifiers(obj, shot.sampler.muted)
         ),
+        *_instance_messages(shot.sampler, core_scene.frame_numbers),
         *simulated.remarks,
         *_blend_messages(simulated.blend_effects.get(obj.name, BlendEffect())),
         _map_message(obj, core_scene.first),
@@ -164,6 +168,23 @@ def _blend_messages(effect: BlendEffect) -> list[str]:
             "far from the kept one there; choose a range whose ends move less"
         )
     return found
+
+
+def _instance_messages(sampler: Sampler, numbers: Sequence[int]) -> list[str]:
+    """Return messages about colliders that show instances at some frames of the shot, unless the user accepts them."""
+    obj, layer = sampler.obj, sampler.view_layer
+    if is_accepted(obj, "instances", instance_names(unfelt_instancers(obj, layer))):
+        return []
+    found = {
+        other: [number for number in frames_with_instances(other) if numbers[0] <= number <= numbers[-1]]
+        for other in active_colliders(obj, layer)
+    }
+    return [
+        f"{other.name} shows instances {frames_text(frames)} that the simulation passed through; use separate "
+        "colliders in their place"
+        for other, frames in found.items()
+        if frames
+    ]
 
 
 def _map_message(obj: bpy.types.Object, first: int) -> str:

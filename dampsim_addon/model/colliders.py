@@ -59,54 +59,6 @@ def add_collider(obj: bpy.types.Object) -> None:
     ColliderIndex.current().add(obj)
 
 
-class InstancerIndex(ObjectIndex):
-    """Index of the objects that show instances of a collection."""
-
-    @staticmethod
-    def is_match(obj: bpy.types.Object) -> bool:
-        return obj.instance_type == "COLLECTION" and obj.instance_collection is not None
-
-
-def unfelt_instancers(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> list[bpy.types.Object]:
-    """Return the colliders of an object that show instances, and the instances of collections with colliders.
-
-    A collider is read as its own evaluated mesh, without instances. In a collider collection, all instances of
-    collections count.
-    """
-    found = [other for other in active_colliders(obj, view_layer) if shows_instances(other, view_layer)]
-    limit, colliders = obj.dampsim.collider_collection, all_colliders()
-    for other in InstancerIndex.current().objects() if obj.dampsim.collide and (limit or colliders) else ():
-        content = other.instance_collection.all_objects
-        is_listed = limit is not None and limit.all_objects.get(other.name) == other and len(content)
-        has_colliders = limit is None and any(content.get(one.name) == one for one in colliders)
-        if (is_listed or has_colliders) and view_layer.objects.get(other.name) == other and not other.hide_viewport:
-            found.append(other)
-    return list(dict.fromkeys(found))
-
-
-def shows_instances(other: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> bool:
-    """Return whether a mesh shows instances at the current frame, as far as Blender has evaluated it."""
-    if other.instance_type in ("VERTS", "FACES") and other.children:
-        return True
-    if any(system.settings.render_type in ("OBJECT", "COLLECTION") for system in other.particle_systems):
-        return True
-    return shows_node_instances(other, view_layer)
-
-
-def shows_node_instances(other: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> bool:
-    """Return whether the Geometry Nodes of an object show instances at the current frame."""
-    if not any(m.type == "NODES" and m.show_viewport and can_change_topology(m) for m in other.modifiers):
-        return False
-    try:
-        geometry = other.evaluated_get(view_layer.depsgraph).evaluated_geometry()
-    except TypeError:
-        # Blender has not evaluated the object yet. The next redraw reads it.
-        return False
-    # The geometry owns these points.
-    points = geometry.instances_pointcloud()
-    return points is not None and len(points.points) > 0
-
-
 def candidate_colliders(
     obj: bpy.types.Object, view_layer: bpy.types.ViewLayer
 ) -> list[tuple[bpy.types.Object, ColliderIssue | None]]:

@@ -15,6 +15,7 @@ from ..blender.sampler import GroupSampler, Sampler
 from ..blender.vertex_groups import read_weights
 from ..model.colliders import read_collider_dials
 from ..model.force_fields import fields_acting_on
+from ..model.instances import generating_nodes, note_instances
 from ..model.links import anchor_points
 from ..model.properties import read_settings
 from .contributors import is_evaluated_for_others
@@ -44,6 +45,7 @@ class SampleReader:
     ) -> None:
         """bodies: of the sampler's members.  anchors: linked objects and bones outside the group, by name."""
         self._anchors, self.colliders = tuple(anchors.values()), tuple(colliders)
+        self._generating = [one.obj for one in self.colliders if generating_nodes(one.obj)]
         # Later samplers of the group may have its members in another order, for example after a renaming.
         self._bodies: dict[int, tuple[Body, Sequence[bpy.types.Object] | None]] = {}
         self._with_keyed_parts = {m.obj.session_uid for m in sampler.members if animated_part_dials(m.obj)}
@@ -63,6 +65,8 @@ class SampleReader:
                 "animation of its Disable in Viewports."
             )
         layer, samplers = sampler.view_layer, {member.obj.session_uid: member for member in sampler.members}
+        if self._generating and frame.is_integer():
+            note_instances(self._generating, layer, int(frame))
         return SceneSample(
             frame,
             tuple(self._read_member(samplers[uid]) for uid in self._bodies),

@@ -84,7 +84,7 @@ def rest_message(report: ShotReport, curve: SettleCurve | None, last: int) -> st
         return ""
     dial = format_number(curve.dial, 4)
     event = f"Rests after {curve.rest:.1f} frames" if np.isfinite(curve.rest) else "Does not rest"
-    return f"{event} (Settle: {dial}) and touches {partner} {_frames_text(list(frames))}"
+    return f"{event} (Settle: {dial}) and touches {partner} {frames_text(list(frames))}"
 
 
 def hard_steps_message(guards: Mapping[str, Iterable[int]]) -> str:
@@ -97,10 +97,10 @@ def hard_steps_message(guards: Mapping[str, Iterable[int]]) -> str:
         if guard.name in guards and guard.verdict in _EFFECTS:
             frames.setdefault(_EFFECTS[guard.verdict], set()).update(guards[guard.name])
     limited = sorted(frames.pop(_LIMITED, ()))
-    parts = [f"{effect} {_frames_text(sorted(frames[effect]))}" for effect in _EFFECTS.values() if frames.get(effect)]
+    parts = [f"{effect} {frames_text(sorted(frames[effect]))}" for effect in _EFFECTS.values() if frames.get(effect)]
     if not parts and not limited:
         return ""
-    sentences = [f"Hit too hard {_frames_text(limited)}: {_LIMITED}. "] if limited else []
+    sentences = [f"Hit too hard {frames_text(limited)}: {_LIMITED}. "] if limited else []
     sentences += [f"Steps were {', '.join(parts)}. "] if parts else []
     sentences.append(
         "If the result looks wrong there, slow down the motion that drives or hits the object, or raise Substeps"
@@ -108,7 +108,7 @@ def hard_steps_message(guards: Mapping[str, Iterable[int]]) -> str:
     return "".join(sentences)
 
 
-def _frames_text(frames: list[int]) -> str:
+def frames_text(frames: list[int]) -> str:
     """Return the text for sorted frames: 'on frames 3 to 6 and 9'."""
     ranges: list[list[int]] = []
     for frame in frames:

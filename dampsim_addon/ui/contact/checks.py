@@ -17,11 +17,17 @@ from ...model.colliders import (
     add_collider,
     candidate_colliders,
     has_collision,
-    shows_node_instances,
     simulation_view_layer,
-    unfelt_instancers,
 )
 from ...model.groups import format_names, group_of
+from ...model.instances import (
+    forget_instances,
+    has_changing_instances,
+    instance_names,
+    instances_text,
+    shows_node_instances,
+    unfelt_instancers,
+)
 from ...status.overlaps import Overlap, known_overlaps, largest_overlap, overlap_text
 from ...status.pieces import accept, is_accepted
 from ...work.operators import call_operator
@@ -138,12 +144,14 @@ def unfelt_instances(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | N
     """Report instances on colliders and of collections with colliders: a collider is read without its instances."""
     layer = simulation_view_layer(scene)
     others = unfelt_instancers(obj, layer)
-    names = "\n".join(sorted(str(other.name_full) for other in others))
+    names = instance_names(others)
     if not others or is_accepted(obj, "instances", names):
         return None
     ignore = Issue("", "Ignore Instances", lambda o, s: accept(o, "instances", names),
                    "Pass through these instances, and do not report them again")  # fmt: skip
-    text = instances_text(others)
+    text = instances_text(others, layer)
+    if any(map(has_changing_instances, others)):
+        return issue_with_fixes(f"{text}. Use separate colliders in their place", ignore)
     editable = [other for other in others if other.library is None]
     from_nodes = [other for other in editable if shows_node_instances(other, layer)]
     if from_nodes:
@@ -157,12 +165,6 @@ def unfelt_instances(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | N
     return issue_with_fixes(f"{text}. Use Make Instances Real, and make the new objects colliders", ignore)
 
 
-def instances_text(others: Sequence[bpy.types.Object]) -> str:
-    """Return the message about colliders that show instances."""
-    verb = "shows" if len(others) == 1 else "show"
-    return f"{format_names(others)} {verb} instances that the simulation passes through"
-
-
 def _realize(others: Sequence[bpy.types.Object]) -> None:
     """Add a modifier to objects that turns the instances of their Geometry Nodes into a mesh."""
     tree = bpy.data.node_groups.new("Realize Instances", "GeometryNodeTree")
@@ -173,6 +175,7 @@ def _realize(others: Sequence[bpy.types.Object]) -> None:
         # Several simulated objects may report the same collider.
         if not other.modifiers[-1].name.startswith("Realize Instances"):
             other.modifiers.new(tree.name, "NODES").node_group = tree
+        forget_instances(other)
 
 
 def _make_real(obj: bpy.types.Object, others: Sequence[bpy.types.Object]) -> None:

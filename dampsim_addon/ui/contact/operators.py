@@ -12,8 +12,9 @@ from ....core import Array
 from ....core.base.wording import format_number, plural
 from ...blender.animation import object_with_unkeyed_change
 from ...blender.sampler import GroupSampler
-from ...model.colliders import add_collider, all_colliders, has_collision, is_collider, shows_instances
+from ...model.colliders import add_collider, all_colliders, has_collision, is_collider
 from ...model.groups import format_names, group_of
+from ...model.instances import instances_text, shows_instances
 from ...model.links import is_linked
 from ...model.objects import (
     active_simulated,
@@ -27,7 +28,6 @@ from ...scene_reader.scene_builder import check_object
 from ...status.overlaps import find_overlaps, overlap_message
 from ...translations import report
 from ..common.operators import EditOperator, NamedOperator, is_met
-from .checks import instances_text
 
 
 def report_with_overlaps(
@@ -200,7 +200,7 @@ class DAMPSIM_OT_collider(NamedOperator, Operator):
         context.view_layer.update()
         instancers = [obj for obj in new_colliders if shows_instances(obj, context.view_layer)]
         if instancers:
-            added = f"{added}. {instances_text(instancers)}"
+            added = f"{added}. {instances_text(instancers, context.view_layer)}"
         report_with_overlaps(self, context, added, objects, bool(instancers))
         return {"FINISHED"}
 
