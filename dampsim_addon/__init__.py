@@ -20,13 +20,14 @@ from .model import (
 from .scene_reader import isolation
 from .session import Dispatcher
 from .status import bake_changes, followed_names, late_refusals, model_errors, pieces
+from .targets import alembic
 from .ui.common import manual
 from .ui.main import idle_resimulation
 from .ui.viewport import overlay
 
 # In the order in which an event reaches them.
 SUBSCRIBERS = (
-    registry, followed_names, geometry_nodes, object_index, instances, save_handlers, isolation, cache_status,
+    alembic, registry, followed_names, geometry_nodes, object_index, instances, save_handlers, isolation, cache_status,
     bake_changes, pieces, model_errors, late_refusals, live, live_handlers, main_thread, idle_resimulation,
 )  # fmt: skip
 DISPATCHER = Dispatcher(*(module.SUBSCRIBER for module in SUBSCRIBERS))

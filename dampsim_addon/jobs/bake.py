@@ -17,6 +17,7 @@ from ..model.caches import ensure_own_cache
 from ..model.groups import Group, group_of, groups_of
 from ..scene_reader.isolation import isolated_sampler
 from ..status.late_refusals import remembered_refusals
+from ..targets.alembic import detach_damaged_archives
 from ..work.steps import Step, map_steps
 from .plan import plan_bake
 from .prepare import prepare_shot
@@ -65,6 +66,8 @@ def bake_group(
     range if it is on and all frames of the scene are baked. If not all are, the bake ends with the preview range.
     is_last: False if other groups follow, see isolated_sampler().
     """
+    # Blender opens files again while the bake changes the scene.
+    detach_damaged_archives()
     plan = plan_bake(scene, view_layer, group, restart, start, resume, frames)
     with (
         remembered_refusals(group, scene),

@@ -20,7 +20,7 @@ from ...core.frames.cache import RebakedRange
 from ..blender.dampsim_names import bake_modifier
 from ..blender.sampler import ACTIVE_SAMPLERS
 from ..session import SessionState, Subscriber
-from ..targets.cache_file import baked_file
+from ..targets.cache_file import baked_file, is_detached
 from .caches import cache_folder, cached_frame_count, frame_cache
 from .groups import group_of
 from .objects import all_simulated, refresh_active
@@ -33,8 +33,8 @@ class CacheStatus:
 
     is_known: whether it was ever read.  frame_count: frames in the cache.  inputs: of these frames, see
     core.scene.fingerprint.cache_inputs(); None if they cannot be read.  ranges: those that were re-baked.
-    missing_file: path of its baked file, if it is missing.  folder_mtime: ns, modification time of the cache folder,
-    which changes with every file in it.
+    missing_file: path of its baked file, if it is missing or damaged.  folder_mtime: ns, modification time of the
+    cache folder, which changes with every file in it.
     """
 
     is_known: bool = False
@@ -74,7 +74,7 @@ def refresh_status(obj: bpy.types.Object) -> CacheStatus:
         frame_count = cached_frame_count(obj)
         inputs, ranges = (_cached_inputs(obj), tuple(frame_cache(obj).ranges())) if frame_count else (None, ())
         status = CacheStatus(True, frame_count, inputs, "", folder_mtime, ranges)
-    missing_file = str(path) if path is not None and not _is_file(path) else ""
+    missing_file = str(path) if path is not None and (is_detached(obj) or not _is_file(path)) else ""
     _Statuses.current()[_status_key(obj)] = replace(status, missing_file=missing_file)
     return known_status(obj)
 

@@ -9,8 +9,10 @@ from pathlib import Path
 import bpy
 
 from ...core import CacheError, SceneError
-from ..blender.dampsim_names import CACHE_MODIFIER, PREFIX
+from ..blender.archives import alembic_mesh_size, is_whole_alembic, require_room
+from ..blender.dampsim_names import CACHE_MODIFIER, PREFIX, is_bake_cache_file
 from ..blender.modifiers import pc2_header, play_file
+from ..session import Subscriber
 from ..work.operators import call_operator
 from ..work.steps import run_in_thread
 from . import cache_file
@@ -65,9 +67,13 @@ class Alembic(cache_file.FileTarget):
         part = shot.folder / f"{self.file}.part"
         try:
             with cache_file.os_errors_as_cache_errors(shot.sampler.obj.name, part):
-                # Blender would follow a link.
-                part.unlink(missing_ok=True)
+                # Blender would follow a link, and end where the disk is full.
+                corners = len(shot.sampler.evaluated_mesh().loops)
+                require_room(part, alembic_mesh_size(shot.vertices, corners, len(shot.numbers)))
                 _export_alembic(shot, collected.part, part)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
         finally:
             collected.part.unlink(missing_ok=True)
         with cache_file.os_errors_as_cache_errors(shot.sampler.obj.name, part), part.open("rb") as file:
@@ -90,6 +96,25 @@ class Alembic(cache_file.FileTarget):
     def remove_files(self, folder: Path) -> None:
         super().remove_files(folder)
         cache_file.remove_cache_files(folder, _POINTS)
+
+
+def detach_damaged_archives(*_: object) -> None:
+    """Let no cache file of a bake open an Alembic file that is damaged: Blender would end, each time the file opens.
+
+    Blender opens it after the handlers of loaded files. A file that is whole again plays again.
+    """
+    # bpy.data is restricted while Blender starts.
+    for file in getattr(bpy.data, "cache_files", ()):
+        if not is_bake_cache_file(file):
+            continue
+        path = Path(bpy.path.abspath(file.filepath, library=file.library))
+        archive = path.with_name(Alembic.file)
+        name = Alembic.file if cache_file.is_playable_archive(archive) else cache_file.DETACHED_FILE
+        if path.name != name and path.name in (Alembic.file, cache_file.DETACHED_FILE) and archive.is_file():
+            file.filepath = file.filepath.removesuffix(path.name) + name
+
+
+SUBSCRIBER = Subscriber("alembic", {"load_post": detach_damaged_archives})
 
 
 def _export_alembic(shot: Shot, points: Path, path: Path) -> None:
@@ -119,7 +144,7 @@ def _export_alembic(shot: Shot, points: Path, path: Path) -> None:
                 as_background_job=False,
                 **dict.fromkeys(_LEFT_OUT, False),
             )
-        if not path.exists():
+        if not is_whole_alembic(path):
             raise CacheError(
                 f"{shot.sampler.obj.name}: the Alembic file cannot be written to {path.parent}; "
                 "choose another folder or free some space."

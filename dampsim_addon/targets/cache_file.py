@@ -15,6 +15,7 @@ import numpy as np
 
 from ...core import CacheError, SceneError
 from ...core.base.untrusted_files import open_new_file, open_regular_file, require_unlinked_folder
+from ..blender.archives import is_whole_alembic
 from ..blender.dampsim_names import (
     CACHE_MODIFIER,
     PREFIX,
@@ -36,6 +37,10 @@ _KEPT_SUFFIX = ".kept"
 _SETTING_TYPES = {"BOOLEAN", "INT", "FLOAT", "ENUM", "STRING"}
 # Suffix of the file with the checksum of a bake.
 _CHECKSUM_SUFFIX = ".sha256"
+# Name in place of that of a damaged Alembic file. No file has it, so that Blender opens none.
+DETACHED_FILE = "bake_damaged.abc"
+# Size in bytes up to which an Alembic file is read to its end before Blender opens it: a fraction of a second.
+_MAX_CHECKED = 256_000_000
 
 
 @dataclass(frozen=True)
@@ -176,7 +181,25 @@ def baked_file(obj: bpy.types.Object) -> Path | None:
     modifier = bake_modifier(obj)
     if modifier is None:
         return None
-    return Path(bpy.path.abspath(played_file(modifier)))
+    path = Path(bpy.path.abspath(played_file(modifier)))
+    return path.with_name(f"bake{path.suffix}") if path.name == DETACHED_FILE else path
+
+
+def is_detached(obj: bpy.types.Object) -> bool:
+    """Return whether the file of an object's bake is not played because it is damaged."""
+    modifier = bake_modifier(obj)
+    return modifier is not None and Path(played_file(modifier)).name == DETACHED_FILE
+
+
+def is_playable_archive(path: Path) -> bool:
+    """Return whether Blender can open an Alembic file. Only small files are compared with their checksum."""
+    if not is_whole_alembic(path):
+        return False
+    try:
+        has_checksum = _checksum_file(path).is_file() and path.stat().st_size <= _MAX_CHECKED
+    except OSError:
+        return False
+    return not (has_checksum and file_fault(path))
 
 
 def _checksum_file(path: Path) -> Path:
@@ -229,7 +252,9 @@ class _KeptModifier:
         modifier: Any = obj.modifiers.new(self.name, self.type)
         obj.modifiers.move(len(obj.modifiers) - 1, self.index)
         if self.type == "MESH_SEQUENCE_CACHE":
-            modifier.cache_file = open_cache_file(obj, self.file)
+            path = Path(bpy.path.abspath(self.file))
+            name = path.name if is_playable_archive(path) else DETACHED_FILE
+            modifier.cache_file = open_cache_file(obj, self.file.removesuffix(path.name) + name)
         apply_settings(modifier, self.settings)
 
 

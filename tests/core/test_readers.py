@@ -15,6 +15,7 @@ READERS = {
     "core/frames/cache.py": ["test_damaged_frames_are_refused", "test_crafted_frames_are_never_continued"],
     "core/frames/header.py": ["test_damaged_headers_are_refused"],
     "core/frames/texture_files.py": ["test_damaged_images_are_refused"],
+    "dampsim_addon/blender/archives.py": ["test_cut_archives_are_found"],
     "dampsim_addon/blender/bone_bakes.py": ["test_damaged_bone_records_are_ignored"],
     "dampsim_addon/compare/checkpoint.py": ["test_damaged_sweep_files_are_ignored"],
     "dampsim_addon/compare/contact_sheet.py": ["test_damaged_pictures_are_refused"],

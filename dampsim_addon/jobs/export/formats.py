@@ -13,6 +13,7 @@ import bpy
 
 from ....core import Array
 from ....core.base.errors import disk_errors
+from ...blender.archives import require_room
 from ...blender.bone_bakes import record_mark
 from ...work.operators import call_operator
 from .staging import temporary_values
@@ -63,17 +64,33 @@ class ExportResult:
     notes: tuple[str, ...] = ()
 
 
-def run_exporter(operator: Callable[..., Any], path: Path, label: str, **options: Any) -> None:
+def run_exporter(
+    operator: Callable[..., Any],
+    path: Path,
+    label: str,
+    *,
+    size: int = 0,
+    is_whole: Callable[[Path], bool] | None = None,
+    **options: Any,
+) -> None:
     """Write a file with one of Blender's exporters. label: name of the format in error messages.
 
+    size: room that the file needs, in bytes.  is_whole: whether a written file is complete, for exporters that do not
+    report a full disk.
     It appears only when complete, so that a full disk leaves an earlier file, or none. Raises SceneError.
     """
     failed = f"{path.name}: Blender's {label} export failed"
     fix = "enable it in the preferences, remove unusual materials, or choose another folder"
+    disk_fix = "choose another folder or free some space"
     part = path.with_name(f"{path.stem}.part{path.suffix}")
     try:
+        with disk_errors(failed, disk_fix):
+            # It also removes a link, which the exporter would follow.
+            require_room(part, size)
         call_operator(operator, failed, fix, filepath=str(part), **options)
-        with disk_errors(failed, fix):
+        with disk_errors(failed, disk_fix):
+            if is_whole is not None and not is_whole(part):
+                raise OSError("the file is cut off")
             part.replace(path)
     finally:
         with contextlib.suppress(OSError):

@@ -16,6 +16,7 @@ import numpy as np
 
 from ....core import SceneError
 from ....core.base.arrays import SinglePrecisionArray
+from ...blender.archives import alembic_size, is_whole_alembic, is_whole_usd
 from ...blender.sampler import frame_rate, local_vertices
 from ...session import called_before_frames
 from .formats import Format, run_exporter, run_importer
@@ -79,7 +80,19 @@ def _velocities() -> Iterator[None]:
 def _write_alembic(path: Path) -> None:
     is_built, scene = bpy.app.build_options.alembic, bpy.context.scene
     frames = {"start": scene.frame_start, "end": scene.frame_end}
-    _export(bpy.ops.wm.alembic_export, path, "Alembic", is_built, selected=True, as_background_job=False, **frames)
+    size = alembic_size(bpy.context.selected_objects, bpy.context.view_layer, scene.frame_end - scene.frame_start + 1)
+    _export(
+        bpy.ops.wm.alembic_export,
+        path,
+        "Alembic",
+        is_built,
+        # Where the disk is full, this exporter ends Blender.
+        size=size,
+        is_whole=is_whole_alembic,
+        selected=True,
+        as_background_job=False,
+        **frames,
+    )
 
 
 def _read_alembic(path: Path) -> None:
@@ -92,6 +105,8 @@ def _write_usd(path: Path) -> None:
         path,
         "USD",
         bpy.app.build_options.usd,
+        # Where the disk is full, this exporter reports no error.
+        is_whole=is_whole_usd,
         selected_objects_only=True,
         export_animation=True,
         # Skeletons and blend shapes would leave out what they cannot hold; vertices hold everything.

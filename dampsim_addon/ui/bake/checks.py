@@ -30,6 +30,7 @@ from ...status.pieces import accept, is_accepted, known_edited_keys, known_parts
 from ...targets import Storage, Target, find_target
 from ...targets.bake_tracks import bake_strips
 from ...targets.bone_rig import orphaned_bones, remove_orphaned_bones
+from ...targets.cache_file import is_detached
 from ...targets.influence import animated_owners, is_muted, unmute_bake
 from ...targets.keys import copy_edited_keys, remove_joined_keys
 from ...targets.retiming import is_time_scale
@@ -225,7 +226,8 @@ def _cannot_stand(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None
 
 def _missing_bake_file(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     path = known_status(obj).missing_file
-    return Issue(f"The bake file {path} is missing. Restore it or bake again") if path else None
+    fault = "damaged" if is_detached(obj) else "missing"
+    return Issue(f"The bake file {path} is {fault}. Restore it or bake again") if path else None
 
 
 def _unsupported_field_settings(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
