@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, cast
@@ -145,7 +146,45 @@ def _first_frame_handler(handler: Callable[..., None]) -> Iterator[None]:
         bpy.app.handlers.frame_change_pre.remove(handler)
 
 
+def _frame_handlers() -> tuple[list[Callable[..., None]], list[Callable[..., None]]]:
+    """Return Blender's lists of the handlers that are called before and after a frame is evaluated."""
+    return bpy.app.handlers.frame_change_pre, bpy.app.handlers.frame_change_post
+
+
+def _is_own(handler: Callable[..., None]) -> bool:
+    return getattr(handler, "__module__", "") == __name__
+
+
 def has_frame_handlers_of_others() -> bool:
     """Return whether scripts or other add-ons have handlers of frame changes."""
-    lists = (bpy.app.handlers.frame_change_pre, bpy.app.handlers.frame_change_post)
-    return any(getattr(handler, "__module__", "") != __name__ for found in lists for handler in found)
+    return not all(map(_is_own, itertools.chain(*_frame_handlers())))
+
+
+def enclose_frame_handlers_of_others() -> None:
+    """Put our handlers before all others that are called before a frame is evaluated, and behind those called after it.
+
+    Others then still have the state of the last frame when ours begins, and that of this frame when it ends. Blender
+    calls handlers by their place, so the one that runs now may move forwards.
+    """
+    before, after = _frame_handlers()
+    if (ordered := sorted(before, key=lambda one: not _is_own(one))) != before:
+        before[:] = ordered
+    if (ordered := sorted(after, key=_is_own)) != after:
+        after[:] = ordered
+
+
+@contextlib.contextmanager
+def without_frame_handlers_of_others() -> Iterator[None]:
+    """Context in which a frame is evaluated without the handlers of scripts and other add-ons.
+
+    Only Blender may run meanwhile: handlers that are added or removed are not kept.
+    """
+    lists = _frame_handlers()
+    kept = [list(found) for found in lists]
+    try:
+        for found in lists:
+            found[:] = filter(_is_own, found)
+        yield
+    finally:
+        for found, handlers in zip(lists, kept, strict=True):
+            found[:] = handlers

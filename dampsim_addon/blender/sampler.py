@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -149,12 +149,19 @@ class Sampler:
 
     changes_topology: whether modifiers add or remove vertices.  counts: numbers of elements at rest, once known.
     trailing_solidify: name of a Solidify modifier after the simulated ones, see the core's Surface.
+    visit: function that sets the scene to a frame, or None for the usual way.
 
     Use it as a context manager, which restores the modifiers, shape keys and current frame on exit.
     """
 
-    def __init__(self, scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> None:
-        self.scene, self.view_layer, self.obj = scene, view_layer, obj
+    def __init__(
+        self,
+        scene: bpy.types.Scene,
+        view_layer: bpy.types.ViewLayer,
+        obj: bpy.types.Object,
+        visit: Callable[[float], None] | None = None,
+    ) -> None:
+        self.scene, self.view_layer, self.obj, self.visit = scene, view_layer, obj, visit
         self._muted_modifiers: list[str] = []
         self._muted_keys: list[str] = []
         self._absolute_keys_uid = 0
@@ -233,6 +240,9 @@ class Sampler:
 
     def set_frame(self, frame: float) -> None:
         """Set the scene to a frame, which may be fractional."""
+        if self.visit is not None:
+            self.visit(frame)
+            return
         whole = math.floor(frame)
         # Blender clamps a negative frame_current to 0, unless the preferences allow negative frames.
         if whole >= 0 and self in ACTIVE_SAMPLERS and _can_update_one_layer(self.scene):
@@ -311,13 +321,20 @@ class Sampler:
 
 
 class GroupSampler:
-    """Reader of several objects that visits each frame once for all of them. Use it as a context manager."""
+    """Reader of several objects that visits each frame once for all of them. Use it as a context manager.
+
+    visit: see Sampler.
+    """
 
     def __init__(
-        self, scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object]
+        self,
+        scene: bpy.types.Scene,
+        view_layer: bpy.types.ViewLayer,
+        objects: Sequence[bpy.types.Object],
+        visit: Callable[[float], None] | None = None,
     ) -> None:
         self.scene, self.view_layer = scene, view_layer
-        self.members = [Sampler(scene, view_layer, obj) for obj in objects]
+        self.members = [Sampler(scene, view_layer, obj, visit) for obj in objects]
         self._exit_stack = ExitStack()
         self._current_frame: float | None = None
 

@@ -16,10 +16,11 @@ from ..blender.sampler import ACTIVE_SAMPLERS, GroupSampler
 from ..model.groups import Group, group_key, groups_of
 from ..model.objects import all_simulated, simulated_in_scene
 from ..model.registry import frozen_scene, reuse_last_scan
-from ..session import SessionState, Subscriber, has_frame_handlers_of_others
+from ..session import SessionState, Subscriber, enclose_frame_handlers_of_others
 from ..status import results
 from ..work.operators import redraw_viewports
 from . import display, main_thread
+from .frame_visits import FrameVisits, take_samples
 from .live_frame import FrameStatus, is_in_draft
 from .liveness import is_live
 from .session import LiveSessions, Session, find_session
@@ -54,11 +55,13 @@ def on_frame_change_pre(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     # A render started in the window runs in its own thread and waits for the main thread; a script's render runs here.
     rendering = updates.is_rendering or bpy.app.is_job_running("RENDER")
     updates.is_updating = True
+    enclose_frame_handlers_of_others()
+    view_layer, visits = bpy.context.view_layer, FrameVisits.current()
+    visits.begin(scene, view_layer)
     try:
         for session in updates.pending:
             session.sampler.unmute()
         updates.pending.clear()
-        view_layer = bpy.context.view_layer
         if not rendering and bpy.context.scene == scene:
             # Edits by scripts trigger depsgraph_update_post only at the next update.
             updates.is_updating = False
@@ -72,7 +75,7 @@ def on_frame_change_pre(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
                 if incomplete is None or bpy.context.scene != scene:
                     continue
                 if any(obj.visible_get(view_layer=view_layer) for obj in group.members):
-                    incomplete.sampler = GroupSampler(scene, view_layer, group.members)
+                    incomplete.sampler = GroupSampler(scene, view_layer, group.members, visits.visit)
                     scheduled.append(incomplete)
         updates.hidden_groups[:] = display.hide_displayed(groups) if scheduled else []
         if scheduled and rendering and not main_thread.is_main_thread():
@@ -119,6 +122,9 @@ def _simulate_before_frame(scene: bpy.types.Scene, scheduled: list[Session]) -> 
     deadline = time.monotonic() + TIME_BUDGET
     for session in scheduled:
         session.sampler.mute()
+    if current_time == (scene.frame_start, 0.0):
+        # Inputs and samples of the first frame need its evaluation only.
+        return scheduled
     try:
         pending = [session for session in scheduled if session.attempt(session.read_inputs)]
         while time.monotonic() < deadline:
@@ -126,7 +132,7 @@ def _simulate_before_frame(scene: bpy.types.Scene, scheduled: list[Session]) -> 
             if first >= number:
                 break
             late = [session for session in pending if session.next_frame == first]
-            sampled = _take_samples(late, until=float(first))
+            sampled = take_samples(late, until=float(first))
             simulated = [session for session in sampled if session.attempt(session.advance)]
             pending = [session for session in pending if session in simulated or session not in late]
         # Past the end or between two frames, the coming evaluation is not at a frame that can be sampled.
@@ -134,7 +140,7 @@ def _simulate_before_frame(scene: bpy.types.Scene, scheduled: list[Session]) -> 
         for session in pending:
             if session not in ready:
                 session.sampler.unmute()
-        return _take_samples(ready, until=number - 0.5 / 64.0)
+        return take_samples(ready, until=number - 0.5 / 64.0)
     except BaseException:
         # An unexpected error must not leave modifiers muted.
         for session in scheduled:
@@ -159,7 +165,7 @@ def _simulate_to_frame(
         try:
             succeeded = session.attempt(session.read_inputs)
             while succeeded and session.next_frame <= number:
-                is_sampled = bool(_take_samples([session], until=float(session.next_frame)))
+                is_sampled = bool(take_samples([session], until=float(session.next_frame)))
                 succeeded = is_sampled and session.attempt(session.advance)
                 on_frame()
         finally:
@@ -172,34 +178,27 @@ def _simulate_to_frame(
         display.display_frame(session.group, session, scene, number)
 
 
-def _take_samples(pending: list[Session], until: float) -> list[Session]:
-    """Take the samples up to a frame. Returns the sessions for which this succeeded."""
-    for when in sorted({when for session in pending for when in session.required_times() if when <= until}):
-        if not pending:
-            break
-        pending[0].sampler.members[0].set_frame(when)
-        pending = [session for session in pending if session.attempt(partial(session.sample, when))]
-    return pending
-
-
 def on_frame_change_post(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     """Take the sample of the evaluated frame, simulate the frame and display it."""
     updates = _Updates.current()
-    if updates.is_updating or not updates.pending:
+    if updates.is_updating:
+        return
+    visits, number = FrameVisits.current(), scene.frame_current
+    visits.record_handled(scene)
+    if not updates.pending:
         return
     updates.is_updating = True
     pending = list(updates.pending)
     updates.pending.clear()
-    number = scene.frame_current
     try:
-        if has_frame_handlers_of_others():
-            # Handlers after this one may move objects, and Blender evaluates those changes later.
-            scene.frame_set(number)
+        visits.show(number)
+        if number == scene.frame_start:
+            pending = [session for session in pending if session.attempt(session.read_inputs)]
         # Sample all groups first: a group with keyed substeps visits subframes when it advances.
         sampled = [session for session in pending if session.attempt(partial(session.sample, float(number)))]
         simulated = [session for session in sampled if session.attempt(session.advance)]
         if (scene.frame_current, scene.frame_subframe) != (number, 0.0):
-            scene.frame_set(number)
+            visits.visit(float(number))
     finally:
         for session in pending:
             session.sampler.unmute()

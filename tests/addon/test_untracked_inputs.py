@@ -172,3 +172,71 @@ def test_indirect_inputs_are_sampled_again(
     after = kept[-1].state.positions
     assert before.shape != after.shape or np.abs(after - before).max() > 1e-3
     assert_same_bits(kept, bake_frames(load, obj))
+
+
+FRAMES = 30
+
+
+def jumping_ball(cache: Path) -> bpy.types.Object:
+    """Return a ball whose frames need samples between frames."""
+    obj = ball("Flesh", 0.0, cache, settle=6.0, bounce=80.0)
+    obj.dampsim.live = True
+    bpy.context.view_layer.update()
+    return obj
+
+
+@pytest.mark.parametrize("event", ["frame_change_pre", "frame_change_post"])
+def test_handlers_run_once_per_frame(live: ModuleType, tmp_path: Path, event: str) -> None:
+    """Handlers of others run once at each displayed or skipped frame, and never between frames."""
+    scene = new_scene(FRAMES)
+    obj, called = jumping_ball(tmp_path), list[float]()
+    handlers = getattr(bpy.app.handlers, event)
+
+    def count(shown: bpy.types.Scene, depsgraph: Any = None) -> None:
+        called.append(shown.frame_current_final)
+
+    def called_at(*frames: int) -> list[float]:
+        called.clear()
+        for frame in frames:
+            scene.frame_set(frame)
+        return list(called)
+
+    # The handlers of this add-on are called around those of others, wherever these were added.
+    handlers.insert(0, count)
+    handlers.append(count_nothing)
+    everyone = set(handlers)
+    try:
+        every = list(range(1, FRAMES + 1))
+        assert called_at(*every) == every
+        assert max(kept.count for kept in live.find_session(obj).frames) > 1
+        assert called_at(*every) == every
+        assert called_at(7, 7, 6, 20) == [7, 7, 6, 20]
+        # Frames that a jump skips are visited on the way to it.
+        obj.dampsim.settle = 7.0
+        assert called_at(FRAMES) == every
+        assert called_at(4, FRAMES) == [4, FRAMES]
+        assert {frame_status(live, obj, frame) for frame in every} == {"UNVERIFIED"}
+        assert set(handlers) == everyone
+        assert len(handlers) == len(everyone)
+    finally:
+        handlers.remove(count)
+        handlers.remove(count_nothing)
+
+
+def count_nothing(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
+    """Do nothing, at the end of a list of handlers."""
+
+
+@pytest.mark.parametrize("place", ["first before", "last before", "first after", "last after"])
+def test_moved_by_handlers_between_frames(load: Load, live: ModuleType, tmp_path: Path, place: str) -> None:
+    """Between frames, an object that a handler moves is where a bake sees it, also after a jump back."""
+    scene = new_scene(8)
+    obj = jumping_ball(tmp_path)
+    order, when = place.split()
+    handlers = getattr(bpy.app.handlers, "frame_change_pre" if when == "before" else "frame_change_post")
+    handlers.insert(0 if order == "first" else len(handlers), _move)
+    # The order of the handlers is known at the second change of frame.
+    for frame in (1, 1, 2, 3, 4, 2, 8, 6):
+        scene.frame_set(frame)
+    assert max(kept.count for kept in live.find_session(obj).frames) > 1
+    assert_same_bits(live_frames(live, obj), bake_frames(load, obj))
