@@ -51,7 +51,6 @@ def bake_group(
     *,
     resume: bool = False,
     frames: tuple[int, int] | None = None,
-    is_last: bool = True,
 ) -> Generator[Step, None, list[Result]]:
     """Simulate a group into its cache and write the target of every member.
 
@@ -64,14 +63,13 @@ def bake_group(
     resume: raise StaleCacheError if cached frames are outdated, at once if that is known.
     frames: first and last frame of a range to simulate again and blend into the others. None for those of the preview
     range if it is on and all frames of the scene are baked. If not all are, the bake ends with the preview range.
-    is_last: False if other groups follow, see isolated_sampler().
     """
     # Blender opens files again while the bake changes the scene.
     detach_damaged_archives()
     plan = plan_bake(scene, view_layer, group, restart, start, resume, frames)
     with (
         remembered_refusals(group, scene),
-        isolated_sampler(scene, view_layer, group.members, is_last) as sampler,
+        isolated_sampler(scene, view_layer, group.members) as sampler,
     ):
         simulation = yield from prepare_shot(sampler, plan)
         for done, total in ensure_own_cache(group):
@@ -109,19 +107,11 @@ def bake_all(
     If a group fails, its results contain the problem, and the next one follows.
     """
     groups, results = groups_of(objects), []
-    try:
-        for number, group in enumerate(groups, 1):
-            steps = bake_group(
-                scene, view_layer, group, restart, start, resume=resume, frames=frames, is_last=len(groups) == 1
-            )
-            where = f"{group.name} ({number} of {len(groups)}): " if len(groups) > 1 else ""
-            try:
-                results += yield from map_steps(
-                    steps, lambda step, where=where: replace(step, text=f"{where}{step.text}")
-                )
-            except DampSimError as error:
-                results += [Result(obj.name, obj.dampsim.target, problem=str(error)) for obj in group.members]
-    finally:
-        if len(groups) > 1:
-            view_layer.update()
+    for number, group in enumerate(groups, 1):
+        steps = bake_group(scene, view_layer, group, restart, start, resume=resume, frames=frames)
+        where = f"{group.name} ({number} of {len(groups)}): " if len(groups) > 1 else ""
+        try:
+            results += yield from map_steps(steps, lambda step, where=where: replace(step, text=f"{where}{step.text}"))
+        except DampSimError as error:
+            results += [Result(obj.name, obj.dampsim.target, problem=str(error)) for obj in group.members]
     return results

@@ -6,10 +6,14 @@ depends on it by a parent, constraint, driver or modifier, so a disabled object 
 
 Blender frees the evaluated data of a disabled object, and building it anew can take as long as ten frames if it has
 modifiers. A driver of the visibility keeps the object in the depsgraph, which then skips its geometry.
+
+Blender evaluates each of them again when it is enabled, even if no frame was visited. A viewport has to, but nothing
+else needs it, so it is left to the next update.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
@@ -38,15 +42,14 @@ _SCENE_PATHS = ("objects", "collection", "camera", "view_layers")
 
 @contextmanager
 def isolated_sampler(
-    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object], is_last: bool = True
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object]
 ) -> Iterator[GroupSampler]:
     """Provide a sampler of a group, in use while the objects of non_contributing_objects() are disabled.
 
-    On exit their state is restored, and they are evaluated once, at the frame from before. is_last: False if the
-    caller goes on to another group, and updates the view layer at the end.
+    On exit their state is restored. The next update evaluates them once, at the frame from before.
     """
     sampler = GroupSampler(scene, view_layer, objects)
-    with _disabled(scene, view_layer, non_contributing_objects(sampler), is_last), sampler:
+    with _disabled(scene, non_contributing_objects(sampler)), sampler:
         yield sampler
 
 
@@ -54,17 +57,12 @@ def isolated(
     scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object]
 ) -> AbstractContextManager[None]:
     """Context in which other code plays the motion of objects, and all others that move are disabled as above."""
-    return _disabled(scene, view_layer, non_contributing_objects(GroupSampler(scene, view_layer, objects)))
+    return _disabled(scene, non_contributing_objects(GroupSampler(scene, view_layer, objects)))
 
 
 @contextmanager
-def _disabled(
-    scene: bpy.types.Scene,
-    view_layer: bpy.types.ViewLayer,
-    objects: Sequence[bpy.types.Object],
-    is_evaluated: bool = True,
-) -> Iterator[None]:
-    """Disable objects in viewports temporarily. is_evaluated: whether they are evaluated again at once."""
+def _disabled(scene: bpy.types.Scene, objects: Sequence[bpy.types.Object]) -> Iterator[None]:
+    """Disable objects in viewports temporarily."""
     if not objects:
         yield
         return
@@ -84,8 +82,6 @@ def _disabled(
             if without_animation[obj.session_uid] and obj.animation_data is not None:
                 obj.animation_data_clear()
         scene.pop(_HIDDEN_KEY, None)
-        if is_evaluated:
-            view_layer.update()
         for k, layer in enumerate(scene.view_layers if selected else ()):
             for obj in [obj for obj in filter(None, layer.objects) if (k, obj.session_uid) in selected]:
                 obj.select_set(True, view_layer=layer)
@@ -132,7 +128,7 @@ def non_contributing_objects(sampler: GroupSampler) -> list[bpy.types.Object]:
         and obj.mode == "OBJECT"
         and not obj.hide_viewport
         and _VISIBILITY not in animated_paths(obj)
-        and not _has_baked_simulation(obj)
+        and not _has_simulated_frames(obj, scene.rigidbody_world)
         and can_move(obj)
         and not (disabled and disabled & references.reachable([obj]))
     ]
@@ -165,14 +161,28 @@ def _is_simulated_by_blender(obj: bpy.types.Object, is_member: bool) -> bool:
     return False
 
 
-def _has_baked_simulation(obj: bpy.types.Object) -> bool:
-    """Return whether an object plays a baked simulation of Blender, which disabling the object marks as outdated.
+def _has_simulated_frames(obj: bpy.types.Object, world: bpy.types.RigidBodyWorld | None) -> bool:
+    """Return whether an object plays a simulation of Blender from frames that were baked or played before.
 
-    Reading it takes little time.
+    Disabling the object would discard these frames. Reading them takes little time.
     """
-    caches = [getattr(modifier, "point_cache", None) for modifier in obj.modifiers]
-    caches += [system.point_cache for system in obj.particle_systems]
-    return any(cache is not None and cache.is_baked for cache in caches)
+    return any(cache.is_baked or (not cache.is_outdated and _count_frames(cache) > 1) for cache in _caches(obj, world))
+
+
+def _caches(obj: bpy.types.Object, world: bpy.types.RigidBodyWorld | None) -> Iterator[bpy.types.PointCache]:
+    for modifier in obj.modifiers:
+        canvas = getattr(modifier, "canvas_settings", None)
+        owners = [modifier, *(canvas.canvas_surfaces if canvas is not None else ())]
+        yield from filter(None, (getattr(owner, "point_cache", None) for owner in owners))
+    yield from (system.point_cache for system in obj.particle_systems)
+    if world is not None and (obj.rigid_body is not None or obj.rigid_body_constraint is not None):
+        yield world.point_cache
+
+
+def _count_frames(cache: bpy.types.PointCache) -> int:
+    """Return the number of frames in a cache. Only Blender's description of the cache has it, as its first number."""
+    found = re.search(r"\d+", cache.info)
+    return int(found[0]) if found else 0
 
 
 def _enable_after_crash(*_: object) -> None:

@@ -228,7 +228,7 @@ def test_jobs_read_no_names(load: Load, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_groups_evaluate_others_once(load: Load, tmp_path: Path, evaluations: list[float]) -> None:
-    """Objects that contribute to none of several groups are evaluated after the last one, also where one fails."""
+    """Objects that contribute to none of several groups are evaluated at the next update, also where one fails."""
     new_scene(3)
     names = ("First", "Second", "Third")
     objects = [ball(name, 3.0 * k, tmp_path / name) for k, name in enumerate(names)]
@@ -241,6 +241,8 @@ def test_groups_evaluate_others_once(load: Load, tmp_path: Path, evaluations: li
     evaluations.clear()
     results = load("dampsim_addon.api").bake(objects, restart=True)
     assert [bool(one.problem) for one in results] == [False, False, True]
+    assert not evaluations
+    bpy.context.view_layer.update()
     assert len(evaluations) == 1
     assert (other.hide_viewport, other.select_get()) == (False, True)
     assert other.evaluated_get(bpy.context.view_layer.depsgraph) != other

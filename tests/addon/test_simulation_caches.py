@@ -210,3 +210,65 @@ def test_early_rigid_bodies_are_refused(load: Load, tmp_path: Path) -> None:
         bake(load)
     cache.frame_start = 1
     bake(load)
+
+
+def unrelated_particles(obj: bpy.types.Object) -> bpy.types.Object:
+    bpy.ops.mesh.primitive_plane_add()
+    emitter = bpy.context.object
+    emitter.modifiers.new("Particles", "PARTICLE_SYSTEM")
+    emitter.particle_systems[0].settings.frame_end = float(LAST)
+    return emitter
+
+
+UNRELATED: dict[str, Callable[[bpy.types.Object], bpy.types.Object]] = {
+    "cloth": CASES["cloth"],
+    "soft body": CASES["soft body"],
+    "particles": unrelated_particles,
+    "rigid bodies": CASES["rigid collider"],
+}
+
+
+def own_cache(obj: bpy.types.Object) -> bpy.types.PointCache:
+    if obj.particle_systems:
+        return obj.particle_systems[0].point_cache
+    return obj.modifiers[0].point_cache if obj.modifiers else bpy.context.scene.rigidbody_world.point_cache
+
+
+def simulated_state(obj: bpy.types.Object) -> np.ndarray:
+    """Return what Blender has simulated at the current frame: positions of particles, or of vertices."""
+    evaluated = obj.evaluated_get(bpy.context.view_layer.depsgraph)
+    if evaluated.particle_systems:
+        return np.array([particle.location[:] for particle in evaluated.particle_systems[0].particles])
+    matrix = np.array(evaluated.matrix_world)
+    return np.array([v.co[:] for v in evaluated.data.vertices]) @ matrix[:3, :3].T + matrix[:3, 3]
+
+
+@pytest.mark.parametrize("played", [LAST, 3, 1])
+@pytest.mark.parametrize("case", UNRELATED)
+def test_unrelated_caches_are_kept(load: Load, tmp_path: Path, case: str, played: int) -> None:
+    """A bake keeps the frames of unrelated simulations that were played. Those that were not played do not run."""
+    scene = new_scene(LAST)
+    obj = ball("Flesh", 0.0, tmp_path / "cache", settle=6.0, substeps=3)
+    other = UNRELATED[case](obj)
+    other.location.x += 5.0
+    # Only moving objects are disabled by a bake.
+    other.keyframe_insert("scale", frame=1)
+    play(*range(1, LAST + 1))
+    truth = {frame: state for frame in range(1, LAST + 1) if not play(frame) for state in [simulated_state(other)]}
+    assert np.abs(truth[LAST] - truth[2]).max() > 1e-3
+    other.update_tag()
+    play(*range(1, played + 1))
+    words = own_cache(other).info
+    layer, jobs, disabled = bpy.context.view_layer, load("dampsim_addon.jobs.bake"), []
+    for _ in jobs.bake_object(scene, layer, obj, True):
+        disabled.append(other.hide_viewport)
+    layer.update()
+    assert (True in disabled) == (played == 1)
+    if played > 1:
+        assert not own_cache(other).is_outdated
+    if played == LAST:
+        assert own_cache(other).info == words
+    play(*range(1, LAST + 1))
+    for frame in range(1, LAST + 1):
+        play(frame)
+        np.testing.assert_allclose(simulated_state(other), truth[frame], atol=1e-6)
