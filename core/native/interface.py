@@ -87,12 +87,17 @@ def library_file_name(system: str = sys.platform) -> str:
     return "kernel" + _SUFFIXES.get(system, ".so")
 
 
+def chosen_library() -> Path | None:
+    """Return the library that the environment names, or None."""
+    value = os.environ.get(KERNEL_VARIABLE, "1")
+    return None if value in ("0", "1") else Path(value)
+
+
 def installed_library() -> Path | None:
     """Return the library compiled from this source, or None if it is disabled, missing or of another source."""
-    chosen = os.environ.get(KERNEL_VARIABLE, "1")
-    if chosen not in ("0", "1"):
-        return Path(chosen)
-    if chosen == "0":
+    if (chosen := chosen_library()) is not None:
+        return chosen
+    if os.environ.get(KERNEL_VARIABLE) == "0":
         return None
     try:
         package = importlib.import_module(KERNEL_MODULE)

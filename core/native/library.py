@@ -5,7 +5,9 @@ Without a valid library, numpy is used instead.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import warnings
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,15 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, SinglePrecisionArray
-from .interface import C_TYPES, PIECE_POINTERS, SIGNATURES, PiecesStructure, installed_library
+from .interface import (
+    C_TYPES,
+    KERNEL_VARIABLE,
+    PIECE_POINTERS,
+    SIGNATURES,
+    PiecesStructure,
+    chosen_library,
+    installed_library,
+)
 
 # Entries of a tree's workspace in addition to two per box.
 SORT_ROOM = 1024
@@ -53,15 +63,23 @@ class KernelLibrary:
 
 @cache
 def load_library() -> KernelLibrary | None:
-    """Return the kernel, or None if there is none that runs on this processor and passes the checks."""
+    """Return the kernel, or None if there is none that runs on this processor and passes the checks.
+
+    A library that the user has chosen and that cannot be used is reported as a warning.
+    """
     path = installed_library()
     if path is None:
         return None
-    try:
+    # Where the name of a missing file is not valid text, Python fails to describe the error.
+    with contextlib.suppress(OSError, AttributeError, UnicodeError):
         loaded = KernelLibrary(path)
-    except (OSError, AttributeError):
-        return None
-    return loaded if loaded.runs and is_right(loaded) else None
+        if loaded.runs and is_right(loaded):
+            return loaded
+    if chosen_library() is not None:
+        shown = str(path).encode("utf-8", "backslashreplace").decode()
+        text = f"{KERNEL_VARIABLE}: {shown} is no kernel of this version for this processor, so numpy is used instead."
+        warnings.warn(f"{text} Correct the path, or remove the variable.", RuntimeWarning, stacklevel=2)
+    return None
 
 
 def is_right(loaded: KernelLibrary) -> bool:

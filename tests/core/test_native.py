@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -362,10 +364,24 @@ def test_unsuitable_library_is_ignored(
     text = tmp_path / "kernel.so"
     text.write_text("no library")
     try:
-        for value, is_used in ((str(text), False), (str(library), True), ("0", False)):
+        # A name that is not valid text, as the environment gives it to Python.
+        unreadable = os.fsdecode(b"\xff.so")
+        for value, is_used in (
+            (str(text), False),
+            (unreadable, False),
+            ("", False),
+            (str(library), True),
+            ("0", False),
+        ):
             native.load_library.cache_clear()
             monkeypatch.setenv(interface.KERNEL_VARIABLE, value)
-            assert (native.load_library() is not None) == is_used
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                assert (native.load_library() is not None) == is_used
+            assert len(told) == int(not is_used and value != "0")
+            for one in told:
+                assert re.match(r"DAMPSIM_KERNEL: .* is no kernel of this version", str(one.message))
+                str(one.message).encode()
     finally:
         monkeypatch.undo()
         native.load_library.cache_clear()
