@@ -102,7 +102,10 @@ def _read_effect(tree: Any) -> NodeEffect:
 
 
 def _stores_attribute(node: Any) -> bool:
-    return _short_name(node) == "StoreNamedAttribute" and not node.mute
+    """Return whether a node stores an attribute; it passes on the geometry if it is muted or names none."""
+    if _short_name(node) != "StoreNamedAttribute" or node.mute:
+        return False
+    return bool(node.inputs["Name"].is_linked or node.inputs["Name"].default_value)
 
 
 def _stored_name(node: Any) -> str:

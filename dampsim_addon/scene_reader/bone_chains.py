@@ -61,9 +61,27 @@ def bone_influences(obj: bpy.types.Object) -> list[BoneInfluence]:
     return list(_skin_influences(obj)) or list(_rigid_influences(obj))
 
 
+def missing_weights_reason(obj: bpy.types.Object) -> str:
+    """Return why no bone moves an object although it has a rig, with a fix; '' if it has none."""
+    modifiers = _armature_modifiers(obj)
+    if bone_influences(obj) or not (modifiers or obj.parent_type == "ARMATURE"):
+        return ""
+    if any(modifier.use_bone_envelopes for modifier in modifiers):
+        return "Its bones move it by envelopes, not by weights. Parent it to the rig with envelope weights"
+    return "None of its vertex groups belongs to a bone. Parent it to the rig with automatic weights"
+
+
+def _armature_modifiers(obj: bpy.types.Object) -> list[Any]:
+    """Return the Armature modifiers of an object with a rig, except for those of a bake."""
+    return [
+        modifier
+        for modifier in obj.modifiers
+        if modifier.type == "ARMATURE" and modifier.show_viewport and not is_rig_modifier(modifier) and modifier.object
+    ]
+
+
 def _skin_influences(obj: bpy.types.Object) -> Iterator[BoneInfluence]:
-    armatures = [m for m in obj.modifiers if m.type == "ARMATURE" and m.show_viewport and m.use_vertex_groups]
-    rigs = [m.object for m in armatures if not is_rig_modifier(m)]
+    rigs = [modifier.object for modifier in _armature_modifiers(obj) if modifier.use_vertex_groups]
     if obj.parent_type == "ARMATURE":
         rigs.append(obj.parent)
     for rig in dict.fromkeys(rig for rig in rigs if rig is not None and rig.type == "ARMATURE"):

@@ -314,6 +314,23 @@ def test_nodes_with_attributes(load: Load, make_tree: Callable[[bpy.types.Object
     assert "unfelt" not in load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)
 
 
+@pytest.mark.parametrize(("name", "is_muted", "is_stored"), [("position", False, True), ("", False, False),
+                                                             ("position", True, False)])  # fmt: skip
+def test_attributes_without_name_are_not_stored(load: Load, name: str, is_muted: bool, is_stored: bool) -> None:
+    scene = new_scene(5)
+    obj = sheet()
+    tree = store_keyed_position(obj)
+    node = next(node for node in tree.nodes if node.bl_idname == "GeometryNodeStoreNamedAttribute")
+    node.inputs["Name"].default_value, node.mute = name, is_muted
+    modifier: Any = obj.modifiers.new("Nodes", "NODES")
+    modifier.node_group = tree
+    effect = load("dampsim_addon.blender.geometry_nodes").node_effect(tree)
+    assert moves(shapes(obj)) == effect.moves_points == effect.sets_positions == effect.may_store("position")
+    assert effect.may_store("position") == is_stored
+    assert not effect.may_store("Pin")
+    assert "unfelt" not in load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)
+
+
 def double_positions(*after: str) -> Any:
     """Return a tree without animation that moves each vertex by its own place, before other nodes."""
     tree = node_group("GeometryNodeSetPosition", *after, keyed=False)

@@ -318,6 +318,28 @@ def test_bones_without_own_vertices_are_refused() -> None:
     assert free(obj) == SECONDARY
 
 
+@pytest.mark.parametrize("case", ["envelopes", "envelopes only", "no groups", "no rig", "parent"])
+def test_rigs_without_weights_are_explained(load: Load, case: str) -> None:
+    """A rig that moves an object without bone weights is not called missing."""
+    obj, rig = dog()
+    bpy.ops.dampsim.add()
+    modifier = next(m for m in obj.modifiers if m.type == "ARMATURE")
+    if case != "envelopes only":
+        obj.vertex_groups.clear()
+    modifier.use_bone_envelopes = case.startswith("envelopes")
+    modifier.use_vertex_groups = case != "envelopes only"
+    if case in ("no rig", "parent"):
+        obj.modifiers.remove(modifier)
+    if case == "parent":
+        obj.parent, obj.parent_type = rig, "ARMATURE"
+    words = {"envelopes": "Its bones move it by envelopes", "no rig": "No bone moves the object. Parent it to a bone"}
+    expected = words.get(
+        case.removesuffix(" only"), "None of its vertex groups belongs to a bone. Parent it to the rig"
+    )
+    with pytest.raises(RuntimeError, match=expected):
+        bpy.ops.dampsim.pin_bones(preview=True)
+
+
 def test_pinned_everywhere_is_reported(load: Load, tmp_path: Path) -> None:
     obj, _ = dog()
     bpy.ops.dampsim.add()

@@ -17,7 +17,7 @@ from ....core.scene.body import HARD_PIN_WEIGHT
 from ...blender.sampler import mesh_positions, world_vertices
 from ...blender.vertex_groups import read_weights, write_own_weights
 from ...model.objects import chosen_simulated
-from ...scene_reader.bone_chains import bone_influences
+from ...scene_reader.bone_chains import bone_influences, missing_weights_reason
 from ...scene_reader.pin_proposals import (
     PinProposal,
     format_bones,
@@ -196,8 +196,10 @@ class DAMPSIM_OT_pin_bones(_PinOperator, Operator):
     def poll(cls, context: Context) -> bool:
         if not super().poll(context):
             return False
+        objects = chosen_simulated(context)
         message = "No bone moves the object. Parent it to a bone, or add an Armature modifier"
-        return is_met(cls, any(map(bone_influences, chosen_simulated(context))), message)
+        message = next(filter(None, map(missing_weights_reason, objects)), message)
+        return is_met(cls, any(map(bone_influences, objects)), message)
 
     def apply(self, context: Context, obj: bpy.types.Object) -> str:
         if not is_paintable(obj):
