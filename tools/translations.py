@@ -42,7 +42,7 @@ MAX_MARKED = 0.02
 LEFT_OUT = re.compile(
     r"dampsim_addon/(cli|farm|api|translations|compare/(sweep|contact_sheet|checkpoint)|session"
     r"|blender/(hair_tree|node_builder|dampsim_names|yarns|maps|geometry_nodes))"
-    r"|core/(__init__|native|literature/papers|measure/(picture|plot)|frames/(frame|background)"
+    r"|core/(__init__|native/(interface|library|elements|matrices|ropes|pieces|contacts)|literature/papers|measure/(picture|plot)|frames/(frame|background)"
     r"|settle/step_report|system/term|bodies/fabrics)"
 )
 # Calls whose texts are names, bugs, or labels that registered classes have.
@@ -61,7 +61,9 @@ NO_MESSAGE = re.compile(
 )
 # Values of placeholders that the code takes from elsewhere, such as the "stop" after which a body rests.
 VALUES = (
-    *("itself", "release", "stop", "tetrahedra", "playback"),
+    *("itself", "release", "stop", "tetrahedra", "playback", "gravity", "particles", "fluid"),
+    # Results of operators in one word.
+    *("baked", "blended", "calibrated"),
     *("a choice", "a fabric", "from the {begin} side", "a number", "text", "a whole number", "True or False"),
     *("it has no values", "it is too large", "it is a link to another file", "it is not a regular file"),
     *("it is nested too deeply", "it is not UTF-8 text", "one of its keys is repeated"),
@@ -146,7 +148,9 @@ class Source:
             if isinstance(parent, ast.Attribute) and parent.attr == "split":
                 # A list of words.
                 return False
-            if isinstance(parent, ast.Dict) and child in parent.keys:
+            # The keys of digests are inputs, which messages list, such as "the mesh".
+            is_input = isinstance(node, ast.Constant) and str(node.value).startswith("the ")
+            if isinstance(parent, ast.Dict) and child in parent.keys and not is_input:
                 return False
             if isinstance(parent, ast.Call):
                 name = ast.unparse(parent.func)

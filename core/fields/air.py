@@ -5,6 +5,7 @@ See docs/explanation/physics/08-force-fields.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -33,7 +34,7 @@ _MIN_TRAVEL_SPEED = 0.5
 _BEAUFORT = (
     (0.3, "calm"), (1.6, "light air"), (3.4, "light breeze"), (5.5, "gentle breeze"), (8.0, "moderate breeze"),
     (10.8, "fresh breeze"), (13.9, "strong breeze"), (17.2, "near gale"), (20.8, "gale"), (24.5, "strong gale"),
-    (28.5, "storm"), (32.7, "violent storm"),
+    (28.5, "storm"), (32.7, "violent storm"), (math.inf, "hurricane"),
 )  # fmt: skip
 
 # Density of the air, kg/m^3.
@@ -79,7 +80,7 @@ def speed_of(strength: Array | float) -> Array:
 
 def beaufort_name(speed: float) -> str:
     """Return the name of a wind of a speed in m/s on the Beaufort scale."""
-    return next((name for limit, name in _BEAUFORT if abs(speed) < limit), "hurricane")
+    return next(name for limit, name in _BEAUFORT if abs(speed) < limit or limit == math.inf)
 
 
 def air_velocities(fields: Sequence[ForceField], weight: float, time: WindTime, points: Array) -> Array:

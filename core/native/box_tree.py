@@ -360,5 +360,5 @@ def _pairs(search: Callable[..., int], count: int) -> tuple[Index, Index]:
         if number >= 0:
             return found[0, :number].astype(np.int64), found[1, :number].astype(np.int64)
         if capacity >= _MAX_PAIRS:
-            raise CrowdedError(f"more than {capacity:,} pairs of edges and triangles overlap")
+            raise CrowdedError("too many pairs of edges and triangles overlap")
         capacity = min(4 * capacity, _MAX_PAIRS)

@@ -45,6 +45,17 @@ ENTRIES = [
 ]
 # Composed messages, whose names are capitalised or in quotation marks.
 SENTENCES = """
+Tail: too many pairs of edges and triangles overlap, and the search for contacts would fill the memory; move these \
+objects and their colliders apart, check their scale, or lower Resolution.
+Tail: the file of its bake, /A/B, is gone; bake again before exporting.
+Tail: the file of its bake, /A/B, is damaged; bake again before exporting.
+Tail: baked
+Tail: blended
+Tail: calibrated
+Tail: 40 m/s, hurricane
+particles that are not baked
+fluid that are not baked
+Out of date: the frame rate, the last frame, gravity, the links, the kind, the seams, the painted Settle
 'Tweed' is not a fabric; choose one of Silk, Satin, Cotton.
 Setup: 'settle' is '', which is not a number; choose a file that Save Setup wrote.
 Wobbler: KIND: '' is not a choice; choose one of SOLID, ROPE. It may come from a newer version of DampSim.

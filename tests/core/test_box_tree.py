@@ -279,7 +279,7 @@ def test_crowded_pairs_are_refused(kernel: native.KernelLibrary) -> None:
         found = len(search()[0])
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(box_tree, "_MAX_PAIRS", found - 1)
-            with pytest.raises(CrowdedError, match=f"more than {found - 1:,} pairs"):
+            with pytest.raises(CrowdedError, match="too many pairs"):
                 search()
             patch.setattr(box_tree, "_MAX_PAIRS", found)
             assert len(search()[0]) == found
@@ -289,11 +289,11 @@ def test_crowds_name_their_objects(kernel: native.KernelLibrary) -> None:
     """A bake that meets a crowd of pairs ends in one sentence with its objects."""
 
     def crowded(*_: Any, **__: Any) -> Any:
-        raise CrowdedError("more than 16,000,000 pairs of edges and triangles overlap")
+        raise CrowdedError("too many pairs of edges and triangles overlap")
 
     simulation = Simulation(swaying_bar(last=3, resolution=60, settle=6.0))
     frame = simulation.first_frame()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stepper, "step", crowded)
-        with pytest.raises(CrowdedError, match=r"^Box: more than .+ pairs .+; move .+\.$"):
+        with pytest.raises(CrowdedError, match=r"^Box: too many pairs .+; move .+\.$"):
             next(simulation.frames(frame))

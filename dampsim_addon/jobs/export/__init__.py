@@ -58,7 +58,9 @@ def _check_played_file(obj: bpy.types.Object) -> None:
     path = baked_file(obj)
     fault = "" if path is None else file_fault(path)
     if fault:
-        raise SceneError(f"{obj.name}: the file of its bake, {path}, is {fault}; bake again before exporting.")
+        is_gone = fault == "gone"
+        fact = f"the file of its bake, {path}, is gone" if is_gone else f"the file of its bake, {path}, is damaged"
+        raise SceneError(f"{obj.name}: {fact}; bake again before exporting.")
 
 
 def base_path(path: str | Path) -> Path:
