@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -125,17 +126,25 @@ def test_many_vertices_take_rows(load: Load, tmp_path: Path, monkeypatch: pytest
     assert "export at most 6 frames, or fewer vertices" in result.problem
 
 
-def test_two_objects_have_own_textures(load: Load, tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [("Ear.001", "Ear/2"), ("Ear/2", "Ear:2"), ("Ear", "ear"), ("Über", "U\u0308ber")])
+def test_two_objects_have_own_textures(load: Load, tmp_path: Path, names: tuple[str, str]) -> None:
     new_scene()
-    objects = [wobbler(tmp_path / "a", "Ear.001"), wobbler(tmp_path / "b", "Ear/2")]
+    objects = [wobbler(tmp_path / str(place), name) for place, name in enumerate(names)]
     objects[1].location.y = 3.0
     for obj in objects:
         bake(obj, "SHAPE_KEYS")
     results = load("dampsim_addon.api").export(objects, tmp_path / "out", ["VAT_PNG"])
-    assert [(one.name, one.problem) for one in results] == [("Ear.001", ""), ("Ear/2", "")]
+    assert [(one.name, one.problem) for one in results] == [(name, "") for name in names]
     assert max(one.part for one in results) < 3e-5
     entries = json.loads((tmp_path / "out_vat_png.json").read_text())["objects"]
-    assert len({entry["offsets"] for entry in entries}) == 2
+    for part in ("offsets", "normals"):
+        # Windows and macOS do not distinguish case, and macOS no composed characters.
+        assert len({unicodedata.normalize("NFC", entry[part]).casefold() for entry in entries}) == 2
+
+
+def test_file_names_stay_distinct(load: Load) -> None:
+    distinct = load("dampsim_addon.jobs.export.vertex_textures")._distinct_file_names
+    assert distinct(["a/b", "A_B_2", "a:b", "a b", "tail"]) == ["a_b", "A_B_2", "a_b_3", "a_b_4", "tail"]
 
 
 def test_damaged_texture_is_reported(load: Load, tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ All files have the axes of glTF: x right, y up, z towards the viewer.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -94,9 +96,10 @@ def _write(images: _Images, path: Path) -> None:
     layouts = [_layout(obj.name, _vertex_count(obj, layer), len(numbers)) for obj in objects]
     points, normals = _motions(scene, layer, objects, numbers)
     nodes = _write_mesh(scene, path.with_suffix(".glb"), objects, layouts)
+    stems = [f"{path.stem}_{name}" for name in _distinct_file_names(obj.name for obj in objects)]
     entries = [
-        _write_images(path, images, obj.name, node, layout, _to_gltf(p), _to_gltf(n))
-        for obj, node, layout, p, n in zip(objects, nodes, layouts, points, normals, strict=True)
+        {"name": obj.name, **_write_images(path.with_name(stem), images, node, layout, _to_gltf(p), _to_gltf(n))}
+        for obj, stem, node, layout, p, n in zip(objects, stems, nodes, layouts, points, normals, strict=True)
     ]
     head = {
         "mesh": path.with_suffix(".glb").name, "uv_map": 1, "axes": _AXES,
@@ -173,23 +176,40 @@ def _add_uv_map(mesh: bpy.types.Mesh, layout: _Layout) -> None:
     mesh.uv_layers.new(name=_UV_MAP).data.foreach_set("uv", uv.astype(np.float32).ravel())
 
 
+def _distinct_file_names(names: Iterable[str]) -> list[str]:
+    """Return a part of a file name for each name, which no file system takes for another one.
+
+    Windows and macOS do not distinguish case, and macOS not between composed and decomposed characters.
+    """
+    taken, found = set[str](), []
+    for name in names:
+        plain = bpy.path.clean_name(name)
+        variants = itertools.chain([plain], (f"{plain}_{number}" for number in itertools.count(2)))
+        chosen = next(one for one in variants if unicodedata.normalize("NFC", one).casefold() not in taken)
+        taken.add(unicodedata.normalize("NFC", chosen).casefold())
+        found.append(chosen)
+    return found
+
+
 def _write_images(
-    path: Path, images: _Images, name: str, node: str, layout: _Layout, points: Array, normals: Array
+    stem: Path, images: _Images, node: str, layout: _Layout, points: Array, normals: Array
 ) -> dict[str, Any]:
-    """Write the images of an object and return its description. points, normals: (f, v, 3), in the axes of glTF."""
+    """Write the images of an object and return its description.
+
+    stem: begin of their paths.  points, normals: (f, v, 3), in the axes of glTF.
+    """
     offsets = points - points[0]
     least, most = offsets.min(axis=(0, 1)), offsets.max(axis=(0, 1))
-    stem = f"{path.stem}_{bpy.path.clean_name(name)}"
-    files = {part: f"{stem}_{part}{images.suffix}" for part in ("offsets", "normals")}
+    files = {part: f"{stem.name}_{part}{images.suffix}" for part in ("offsets", "normals")}
     if images.has_unit_range:
         offsets = (offsets - least) / np.where(most > least, most - least, 1.0)
         normals = 0.5 * normals + 0.5
     else:
         normals = normals.astype(np.float16)
     for part, values in (("offsets", offsets), ("normals", normals)):
-        _save(path.with_name(files[part]), images.encode(layout.image(values)))
+        _save(stem.with_name(files[part]), images.encode(layout.image(values)))
     return {
-        "name": name, "node": node, "vertices": points.shape[1], "width": layout.columns, "height": layout.height,
+        "node": node, "vertices": points.shape[1], "width": layout.columns, "height": layout.height,
         "rows_per_frame": layout.rows, "has_unit_range": images.has_unit_range, **files,
         "offset_min": least.tolist(), "offset_max": most.tolist(),
         "bounds_min": points.min(axis=(0, 1)).tolist(), "bounds_max": points.max(axis=(0, 1)).tolist(),
