@@ -38,7 +38,8 @@ def user_fcurves(block: bpy.types.ID) -> Iterator[bpy.types.FCurve]:
 
 def channelbags(block: bpy.types.ID) -> Iterator[bpy.types.ActionChannelbag]:
     """Iterate over the channelbags of a datablock's own slots, in the active action and in NLA strips."""
-    data = block.animation_data
+    # Datablocks such as images have no animation data.
+    data = getattr(block, "animation_data", None)
     for owner in (data, *all_strips(data)) if data is not None else ():
         yield from slot_bags(owner)
 
@@ -70,6 +71,11 @@ def strips_within(parent: Any, only_audible: bool = False) -> Iterator[Any]:
 def animated_paths(block: bpy.types.ID) -> list[str]:
     """Return the data paths of a datablock that the user animates by keyframes, drivers or NLA strips."""
     return [curve.data_path for curve in (*user_fcurves(block), *drivers_of(block))]
+
+
+def stack_paths(block: bpy.types.ID) -> list[str]:
+    """Return the data paths of the settings of modifiers and constraints that the user animates."""
+    return [path for path in animated_paths(block) if "modifiers[" in path or "constraints[" in path]
 
 
 def is_modifier_animated(modifier: bpy.types.Modifier, name: str = "") -> bool:

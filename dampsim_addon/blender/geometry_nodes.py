@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import bpy
@@ -49,6 +49,7 @@ class NodeEffect:
     changes_over_time: whether the tree itself may give another result at another frame.
     has_simulation: whether it contains a simulation zone.  reads_files: whether it reads images or files.
     sets_positions: whether a node sets positions, which may depend on those that enter the tree.
+    reads_camera: whether it reads the active camera of the scene.
     stored: names of the attributes that it stores, among them vertex groups; UNKNOWN_NAME for a computed name.
     """
 
@@ -59,6 +60,7 @@ class NodeEffect:
     reads_files: bool
     stored: frozenset[str] = frozenset()
     sets_positions: bool = False
+    reads_camera: bool = False
 
     def may_store(self, name: str) -> bool:
         """Return whether the tree may store an attribute or vertex group."""
@@ -86,7 +88,35 @@ def node_effect(tree: Any) -> NodeEffect:
 
 def modifier_effect(modifier: Any) -> NodeEffect:
     """Return the effect of a Geometry Nodes modifier, without its animated inputs."""
-    return node_effect(modifier.node_group)
+    effect, names = node_effect(modifier.node_group), _output_attributes(modifier)
+    if not names:
+        return effect
+    # Blender keeps the vertices' places in an attribute.
+    moves = "position" in names
+    return replace(
+        effect,
+        stored=effect.stored | names,
+        moves_points=effect.moves_points or moves,
+        sets_positions=effect.sets_positions or moves,
+    )
+
+
+def _output_attributes(modifier: Any) -> set[str]:
+    """Return the names of the attributes and vertex groups in which a modifier stores outputs of its tree."""
+    tree = modifier.node_group
+    items = tree.interface.items_tree if tree is not None else ()
+    outputs = [one for one in items if one.item_type == "SOCKET" and one.in_out == "OUTPUT"]
+    values = [one for one in outputs if one.socket_type != "NodeSocketGeometry"]
+    return {name for one in values if (name := _attribute_name(modifier, one.identifier))}
+
+
+def _attribute_name(modifier: Any, identifier: str) -> str:
+    # Blender 5.2 stores the outputs in a property group. Its modifiers have no custom properties.
+    properties = getattr(modifier, "properties", None)
+    if properties is not None:
+        socket = getattr(getattr(properties, "outputs", None), identifier, None)
+        return str(getattr(socket, "attribute_name", ""))
+    return str(modifier.get(f"{identifier}_attribute_name", ""))
 
 
 def _read_effect(tree: Any) -> NodeEffect:
@@ -98,7 +128,10 @@ def _read_effect(tree: Any) -> NodeEffect:
     reads_files = "IMAGE" in datablocks or any(name.startswith("Import") for name in names)
     stored = frozenset(_stored_name(node) for one in trees for node in one.nodes if _stores_attribute(node))
     sets_positions = bool(names & _MOVING_NODES) or not stored.isdisjoint(("position", UNKNOWN_NAME))
-    return NodeEffect(keeps, moves, changes, bool(names & _SIMULATION_NODES), reads_files, stored, sets_positions)
+    reads_camera = "InputActiveCamera" in names
+    return NodeEffect(
+        keeps, moves, changes, bool(names & _SIMULATION_NODES), reads_files, stored, sets_positions, reads_camera
+    )
 
 
 def _stores_attribute(node: Any) -> bool:

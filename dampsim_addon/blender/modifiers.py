@@ -157,11 +157,23 @@ def find_switched_modifiers(obj: bpy.types.Object) -> list[bpy.types.Modifier]:
     return [m for m in switched if can_change_topology(m) or not is_deforming(m)]
 
 
-def modifier_settings(modifier: bpy.types.Modifier) -> list[object]:
-    """Return the name, type and editable settings of a modifier or constraint, without the objects it refers to."""
+# Settings that Blender stores as one number, by type of modifier.
+_SHARED_SETTINGS = {"SIMPLE_DEFORM": ({"factor", "angle"},), "BEVEL": ({"width", "width_pct"},)}
+
+
+def modifier_settings(modifier: bpy.types.Modifier, keyed: Collection[str] = ()) -> list[object]:
+    """Return the name, type and editable settings of a modifier or constraint, without the objects it refers to.
+
+    keyed: data paths of settings that are left out.
+    """
     plain = [p for p in modifier.bl_rna.properties if p.type in ("BOOLEAN", "INT", "FLOAT", "ENUM")]
     names = [p.identifier for p in plain if not p.is_readonly and not p.identifier.startswith(("show_", "is_"))]
-    return [modifier.name, modifier.type, *(_comparable(getattr(modifier, name)) for name in names)]
+    path = f"{modifier.path_from_id()}." if keyed else ""
+    left_out = {name for name in names if f"{path}{name}" in keyed}
+    for shared in _SHARED_SETTINGS.get(modifier.type, ()):
+        left_out |= shared if shared & left_out else set()
+    values = [_comparable(getattr(modifier, name)) for name in names if name not in left_out]
+    return [modifier.name, modifier.type, *values]
 
 
 def _comparable(value: object) -> object:

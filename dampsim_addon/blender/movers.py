@@ -8,7 +8,7 @@ simulation.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
 from itertools import takewhile
 from typing import Any
@@ -183,13 +183,25 @@ def referenced_objects(struct: Any) -> Iterator[bpy.types.Object]:
             yield from value.all_objects
 
 
-def node_inputs(modifier: Any) -> list[Any]:
-    """Return the values of the inputs of a Geometry Nodes modifier, and the names of the attributes that they read."""
+def scene_cameras(scene: bpy.types.Scene) -> list[bpy.types.Object]:
+    """Return the camera of a scene, and those to which its markers switch."""
+    cameras = [scene.camera, *(marker.camera for marker in scene.timeline_markers)]
+    return list(dict.fromkeys(camera for camera in cameras if camera is not None))
+
+
+def node_inputs(modifier: Any, keyed: Collection[str] = ()) -> list[Any]:
+    """Return the values of the inputs of a Geometry Nodes modifier, and the names of the attributes that they read.
+
+    keyed: data paths of inputs that are left out.
+    """
+    path = modifier.path_from_id() if keyed else ""
     # Blender 5.2 stores the inputs in a property group. Its modifiers have no custom properties, and keys() raises.
     inputs = getattr(getattr(modifier, "properties", None), "inputs", None)
     if inputs is None:
-        return [modifier[name] for name in modifier.keys()]  # noqa: SIM118 (a modifier is no mapping)
-    sockets = [getattr(inputs, one.identifier) for one in inputs.bl_rna.properties if one.identifier != "rna_type"]
+        names = [name for name in modifier.keys() if f'{path}["{name}"]' not in keyed]  # noqa: SIM118 (no mapping)
+        return [modifier[name] for name in names]
+    names = [one.identifier for one in inputs.bl_rna.properties if one.identifier != "rna_type"]
+    sockets = [getattr(inputs, name) for name in names if f"{path}.properties.inputs.{name}.value" not in keyed]
     # Sockets of geometry have no value.
     return [getattr(socket, name, None) for socket in sockets for name in ("value", "attribute_name")]
 

@@ -249,7 +249,11 @@ class Sampler:
             self.scene.frame_current, self.scene.frame_subframe = whole, frame - whole
             self.view_layer.update()
         else:
+            camera = self.scene.camera
             self.scene.frame_set(whole, subframe=frame - whole)
+            if self.scene.camera != camera:
+                # After a marker switched the camera, nodes still read the old one until the next update.
+                self.view_layer.update()
 
     def local_positions(self) -> Array:
         """Return the evaluated vertices (v, 3) in the object's space at the current frame."""

@@ -22,7 +22,7 @@ import bpy
 from ..blender.animation import animated_paths, driver_targets, drivers_of
 from ..blender.geometry_nodes import modifier_effect
 from ..blender.hair import guide_object
-from ..blender.movers import ModifierEffect, References, can_move, modifier_type_effect
+from ..blender.movers import ModifierEffect, References, can_move, modifier_type_effect, scene_cameras
 from ..blender.sampler import GroupSampler
 from ..session import Subscriber
 from .contributors import direct_contributors, frame_handler_inputs, is_in_viewports, is_tracked_driver
@@ -110,7 +110,7 @@ def non_contributing_objects(sampler: GroupSampler) -> list[bpy.types.Object]:
     if frame_handler_inputs():
         return []
     references, scene, layer = References(), sampler.scene, sampler.view_layer
-    roots: list[bpy.types.ID] = [*direct_contributors(sampler), *([scene.camera] if scene.camera else [])]
+    roots: list[bpy.types.ID] = [*direct_contributors(sampler), *scene_cameras(scene)]
     roots += [target.id for curve in drivers_of(scene) for target in driver_targets(curve.driver) if target.id]
     blocks = references.reachable(roots)
     members = {member.obj for member in sampler.members}

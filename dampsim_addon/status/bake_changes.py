@@ -341,6 +341,7 @@ def _shot_settings(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, s
     return {
         "Gravity": _KEYFRAMED if is_gravity_animated(scene) else ", ".join(f"{part:.4g}" for part in gravity(scene)),
         "Frame Rate": f"{frame_rate(scene):.6g}",
+        "Time Stretching": f"{scene.render.frame_map_old}:{scene.render.frame_map_new}",
         "Frame Start": str(scene.frame_start),
         _END: str(last_frame(group_of(obj), scene)),
         **force_field_settings(obj, scene),

@@ -8,29 +8,42 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import bpy
 import numpy as np
 
 from ...core import PARAMETERS
-from ..blender.animation import driver_targets, drivers_of, has_keyed_attributes, has_keyed_points, user_fcurves
+from ..blender.animation import (
+    animated_paths,
+    driver_targets,
+    drivers_of,
+    has_keyed_attributes,
+    has_keyed_points,
+    stack_paths,
+    user_fcurves,
+)
 from ..blender.bone_bakes import kept_pose
 from ..blender.dampsim_names import bake_mark, is_output_modifier
+from ..blender.geometry_nodes import node_effect
 from ..blender.modifiers import DEFORMING, modifier_settings, sampled_modifiers
-from ..blender.movers import referenced_objects
+from ..blender.movers import referenced_objects, scene_cameras
 from ..blender.sampler import read_array
 from ..blender.vertex_groups import edge_values, marked_edges, read_weights
 from ..model.colliders import active_colliders, roughness_group, simulation_view_layer
+from ..model.force_fields import fields_acting_on
 from ..scene_reader.muscles import controller_settings, damper_attribute, has_muscles, sensor_targets
 from ..scene_reader.parts import find_animated_dial
 from ..scene_reader.scene_builder import effective_groups, seam_groups
+from .detail_digests import digest_details
 from .setup_digests import (
+    AddDigest,
     array_bytes,
     bone_places,
     digest_setup,
     digest_source_setups,
+    driver_chain,
     keyframe_points,
     replace_bone_names,
     rounded,
@@ -41,8 +54,11 @@ _BONE = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 # Prefixes of the names of a collider's inputs.
 COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX = "the movement of collider ", "the shape of collider "
 COLLIDER_SETUP_PREFIX = "the setup of collider "
-COLLIDER_ROUGHNESS_PREFIX = "the painted roughness of collider "
-COLLIDER_PREFIXES = (COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, COLLIDER_SETUP_PREFIX, COLLIDER_ROUGHNESS_PREFIX)
+COLLIDER_ROUGHNESS_PREFIX, COLLIDER_DETAILS_PREFIX = "the painted roughness of collider ", "the details of collider "
+COLLIDER_PREFIXES = (
+    COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, COLLIDER_SETUP_PREFIX, COLLIDER_ROUGHNESS_PREFIX,
+    COLLIDER_DETAILS_PREFIX,
+)  # fmt: skip
 # Prefix of the keyframes of a dial.
 DIAL_KEYS_PREFIX = "keyframed "
 # Prefix of the input that every influencing object has. The object itself comes first.
@@ -80,11 +96,16 @@ def input_digests(
     sources = motion_sources(obj)
     for source in sources:
         digest_motion(source, source == obj, add_digest, display_name, bone_names or {})
-    digest_setup(obj, {source: display_name(source) for source in sources}, add_digest)
-    felt = sampled_modifiers(obj)
+    named = {source: display_name(source) for source in sources}
+    digest_setup(obj, named, add_digest)
+    digest_details(named, add_digest, obj)
+    for source, name in named.items():
+        _digest_read_objects(source, named, f"objects read by drivers and nodes of {name}", add_digest)
+    _digest_scene(obj, scene, add_digest)
+    felt, keyed = sampled_modifiers(obj), stack_paths(obj)
     for modifier in obj.modifiers:
         if (modifier in felt or modifier.type in (*DEFORMING, "MIRROR")) and not is_output_modifier(modifier):
-            settings = modifier.show_viewport, _settings_and_references(modifier, display_name)
+            settings = modifier.show_viewport, _settings_and_references(modifier, display_name, keyed)
             add_digest(f"modifier {modifier.name}", settings)
     _digest_dial_keys(obj, add_digest)
     add_digest("the mesh", _mesh_shape(obj.data))
@@ -162,12 +183,64 @@ def _digest_collider(other: bpy.types.Object, add_digest: Any) -> None:
         )
     setup_name = f"{COLLIDER_SETUP_PREFIX}{other.name_full}"
     digest_source_setups(source_names, lambda name, value: add_digest(setup_name, (name, value)), other)
+    details_name = f"{COLLIDER_DETAILS_PREFIX}{other.name_full}"
+    digest_details(source_names, lambda name, value: add_digest(details_name, (name, value)))
+    for source in source_names:
+        _digest_read_objects(source, source_names, details_name, add_digest)
+    keyed = stack_paths(other)
     for modifier in other.modifiers:
-        add_digest(shape_name, (modifier.show_viewport, _settings_and_references(modifier, display_name)))
+        add_digest(shape_name, (modifier.show_viewport, _settings_and_references(modifier, display_name, keyed)))
     add_digest(shape_name, _mesh_shape(other.data))
     add_digest(shape_name, (other.dampsim.baked, other.dampsim.baked_of, other.dampsim.baked_size))
     painted = [name for name in (roughness_group(other),) if name in other.vertex_groups]
     add_digest(f"{COLLIDER_ROUGHNESS_PREFIX}{other.name_full}", [one.tobytes() for one in read_weights(other, painted)])
+
+
+def _digest_read_objects(
+    source: bpy.types.Object, known: Mapping[bpy.types.Object, str], name: str, add_digest: AddDigest
+) -> None:
+    """Add the digests of what moves the objects that drivers and nodes of an object read, unless they move it too.
+
+    known: the objects that move it.  name: of the entry.
+    """
+    chain, read = driver_chain(source)
+    read += [camera for camera in scene_cameras(bpy.context.scene) if _reads_camera(source)]
+    found = {one: None for root in read for one in motion_sources(root)}
+    places = {one: str(place) for place, one in enumerate(one for one in found if one not in known)}
+
+    def add(part: str, value: object) -> None:
+        add_digest(name, (part, value))
+
+    if chain:
+        add_digest(name, chain)
+    names = {**known, **places}
+    for one in places:
+        bone_names = {name: str(place) for name, place in bone_places(one).items()}
+        digest_motion(one, False, add, lambda other: names.get(other, ""), bone_names)
+    digest_source_setups(places, add, None)
+    digest_details(places, add)
+
+
+def _reads_camera(source: bpy.types.Object) -> bool:
+    trees = [m.node_group for m in source.modifiers if m.type == "NODES" and not is_output_modifier(m)]
+    return any(node_effect(tree).reads_camera for tree in trees)
+
+
+def _digest_scene(obj: bpy.types.Object, scene: bpy.types.Scene, add_digest: AddDigest) -> None:
+    """Add the digests of the animation of gravity and of the force fields, whose fixed values are settings."""
+    curves = [curve for curve in user_fcurves(scene) if curve.data_path == "gravity"]
+    drivers = [curve.driver for curve in drivers_of(scene) if curve.data_path == "gravity"]
+    if curves or drivers:
+        keys = [(curve.array_index, curve.mute, _keyframe_bytes(curve)) for curve in curves]
+        add_digest("animation of gravity", (keys, [driver.expression for driver in drivers]))
+    fields = fields_acting_on(obj, scene) if obj.dampsim.field_weight > 0.0 else []
+    moved = [one for one in fields if animated_paths(one) or one.parent is not None or len(one.constraints)]
+    names = {one: str(place) for place, one in enumerate({one for field in moved for one in motion_sources(field)})}
+    for one in names:
+        digest_motion(
+            one, False, lambda name, value: add_digest("animation of force fields", (name, value)),
+            lambda other: names.get(other, ""), {name: str(place) for name, place in bone_places(one).items()},
+        )  # fmt: skip
 
 
 def motion_sources(obj: bpy.types.Object) -> list[bpy.types.Object]:
@@ -231,15 +304,17 @@ def digest_motion(
     parent_bone = bone_places(source.parent).get(source.parent_bone, source.parent_bone)
     parent = _reference_name(source.parent, display_name)
     add_digest(f"{PARENT_PREFIX}{name}", (parent, parent_bone, rounded(source.matrix_parent_inverse)))
+    keyed = stack_paths(source)
     for constraint in source.constraints:
-        add_digest(f"constraint {constraint.name} of {name}", _settings_and_references(constraint, display_name))
+        settings = _settings_and_references(constraint, display_name, keyed)
+        add_digest(f"constraint {constraint.name} of {name}", settings)
     for bone in source.pose.bones if source.pose is not None else ():
         if bake_mark(bone.bone):
             continue
         bone_name = earlier.get(bone.name, bone.name) or name
         add_digest(f"{POSE_PREFIX}{bone_name}", _static_transform(bone, f"{bone.path_from_id()}.", keyed_paths))
         for constraint in bone.constraints:
-            settings = _settings_and_references(constraint, display_name)
+            settings = _settings_and_references(constraint, display_name, keyed)
             add_digest(f"constraint {constraint.name} of {bone_name}", settings)
 
 
@@ -261,11 +336,23 @@ def _reference_name(other: bpy.types.ID | None, display_name: DisplayName) -> st
 
 def _keyframe_bytes(curve: bpy.types.FCurve) -> bytes:
     modes = read_array(curve.keyframe_points, "interpolation", np.int32).tobytes()
-    modifiers = repr([_settings_and_references(one, str) for one in curve.modifiers]).encode()
-    return keyframe_points(curve) + modes + modifiers
+    modifiers = repr([modifier_settings(one) for one in curve.modifiers]).encode()
+    points = [
+        (point.frame, point.min, point.max)
+        for modifier in curve.modifiers
+        if modifier.type == "ENVELOPE"
+        for point in modifier.control_points
+    ]
+    return keyframe_points(curve) + modes + modifiers + (repr(points).encode() if points else b"")
 
 
-def _settings_and_references(struct: Any, display_name: DisplayName) -> list[object]:
-    """Return the settings of a modifier or constraint, and the names of the objects that it refers to."""
+def _settings_and_references(struct: Any, display_name: DisplayName, keyed: Collection[str]) -> list[object]:
+    """Return the settings of a modifier or constraint, and the names of the objects that it refers to.
+
+    keyed: data paths of animated settings, which are left out.
+    """
     pointers = [getattr(struct, prop.identifier) for prop in struct.bl_rna.properties if prop.type == "POINTER"]
-    return [*modifier_settings(struct), *(display_name(one) for one in pointers if isinstance(one, bpy.types.Object))]
+    return [
+        *modifier_settings(struct, keyed),
+        *(display_name(one) for one in pointers if isinstance(one, bpy.types.Object)),
+    ]

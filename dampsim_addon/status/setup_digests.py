@@ -36,9 +36,12 @@ AddDigest = Callable[[str, object], None]
 # Prefixes of the entries of this module.
 SETUP_PREFIXES = (
     "animation settings of ", "rest pose of ", "modifiers and constraints of ", "parenting of ", "shape of ",
-    "inputs of drivers of ", "bone weights of ", "shape keys of ", "node groups of ",
+    "inputs of drivers of ", "bone weights of ", "shape keys of ", "node groups of ", "details of ",
+    "edges and faces of ", "objects read by drivers and nodes of ", "animation of ",
 )  # fmt: skip
 _BONE = re.compile(r'bones\["((?:[^"\\]|\\.)*)"\]')
+# End of the data path of a component of a vector.
+_ITEM = re.compile(r"(\[\d+\]|\.[xyzw])$")
 # Decimals to which values are compared.
 _DIGITS = 5
 _SIMPLE_TYPES = ("BOOLEAN", "INT", "FLOAT", "ENUM")
@@ -62,14 +65,17 @@ def digest_setup(obj: bpy.types.Object, sources: dict[bpy.types.Object, str], ad
     name = sources[obj]
     digest_source_setups(sources, add_digest, obj)
     add_digest(f"modifiers and constraints of {name}", [modifier.name for modifier in sampled_modifiers(obj)])
-    add_digest(f"bone weights of {name}", _used_weights(obj))
+    add_digest(f"bone weights of {name}", used_weights(obj))
     add_digest(f"shape keys of {name}", _key_values(obj.data))
 
 
-def digest_source_setups(sources: dict[bpy.types.Object, str], add_digest: AddDigest, moved: bpy.types.Object) -> None:
+def digest_source_setups(
+    sources: dict[bpy.types.Object, str], add_digest: AddDigest, moved: bpy.types.Object | None
+) -> None:
     """Add the digests of the setups of the objects that move another one.
 
-    sources: with their names.  moved: that one. Other digests cover its own shape and modifiers.
+    sources: with their names.  moved: that one, None if it is not among them. Other digests cover its own shape and
+    modifiers.
     """
     shaping = set(_shaping_objects(sources))
     for source, name in sources.items():
@@ -172,10 +178,11 @@ def _stacks(source: bpy.types.Object, has_modifiers: bool) -> object:
 def _node_values(modifier: Any) -> object:
     """Return the inputs of a Geometry Nodes modifier and the nodes of its tree, without animated values."""
     inputs = [] if is_modifier_animated(modifier) else [_plain_value(value) for value in node_inputs(modifier)]
-    return inputs, [_tree_values(tree) for tree in nested_trees(modifier.node_group)]
+    return inputs, [digest_tree(tree) for tree in nested_trees(modifier.node_group)]
 
 
-def _tree_values(tree: Any) -> object:
+def digest_tree(tree: Any) -> object:
+    """Return the nodes, values, links, keyframes and drivers of a node tree, without animated values."""
     animated = set(animated_paths(tree))
     nodes = []
     for node in tree.nodes:
@@ -232,7 +239,7 @@ def _rest_pose(rig: bpy.types.Object) -> object:
     return found + [_simple_settings(bone, _POSE_PREFIXES, keyed) for bone in user_bones]
 
 
-def _used_weights(obj: bpy.types.Object) -> str:
+def used_weights(obj: bpy.types.Object) -> str:
     """Return a digest of the weights of all vertex groups that modifiers use."""
     names = {
         getattr(modifier, prop.identifier)
@@ -319,25 +326,27 @@ def _rest_points(data: Any) -> object:
 
 def _driver_inputs(block: bpy.types.ID) -> Iterator[object]:
     """Iterate over the settings of the drivers of a datablock, and the values and keyframes that they read."""
-    places = bone_places(block)
     for curve in drivers_of(block):
-        path = replace_bone_names(curve.data_path, places)
-        yield path, curve.mute, curve.driver.type, [modifier_settings(one) for one in curve.modifiers]
-        yield keyframe_points(curve)
-        for variable in curve.driver.variables:
-            yield variable.type
-            for target in variable.targets:
-                settings = [value for name, value in _simple_settings(target) if name != "id_type"]
-                bone = bone_places(target.id).get(target.bone_target, target.bone_target)
-                yield settings, bone, list(_read_values(target, variable.type))
+        yield from _driver_values(curve)
+
+
+def _driver_values(curve: bpy.types.FCurve) -> Iterator[object]:
+    path = replace_bone_names(curve.data_path, bone_places(curve.id_data))
+    yield path, curve.mute, curve.driver.type, [modifier_settings(one) for one in curve.modifiers]
+    yield keyframe_points(curve)
+    for variable in curve.driver.variables:
+        yield variable.type
+        for target in variable.targets:
+            settings = [value for name, value in _simple_settings(target) if name != "id_type"]
+            bone = bone_places(target.id).get(target.bone_target, target.bone_target)
+            yield settings, bone, list(_read_values(target, variable.type))
 
 
 def _read_values(target: Any, kind: str) -> Iterator[object]:
     """Iterate over the keyframes and the plain value that the target of a variable reads. kind: of the variable."""
-    block = target.id
-    if block is None:
+    if target.id is None:
         return
-    path = target.data_path if kind == "SINGLE_PROP" else ""
+    block, path = _read_property(target) if kind == "SINGLE_PROP" else (target.id, "")
     is_keyed = False
     for curve in user_fcurves(block):
         if not path or path.startswith(curve.data_path):
@@ -349,13 +358,65 @@ def _read_values(target: Any, kind: str) -> Iterator[object]:
         pose = block.pose.bones if block.pose is not None else ()
         bone = next((one for one in pose if one.name == target.bone_target), None)
         yield [] if is_keyed else [rounded(getattr(one, name)) for one in (block, bone) if one for name in names]
-    elif path and not is_keyed and not any(part in path for part in _DERIVED_PATHS):
+    elif path and not is_keyed and not _drivers_of_property(block, path) and not _is_derived(path):
         try:
-            value = block.path_resolve(path)
+            value = target.id.path_resolve(target.data_path)
         except (ValueError, TypeError):
             return
         if isinstance(value, (bool, int, float)):
             yield round(value, _DIGITS)
+
+
+def _is_derived(path: str) -> bool:
+    return any(part in path for part in _DERIVED_PATHS)
+
+
+def _read_property(target: Any) -> tuple[bpy.types.ID, str]:
+    """Return the datablock of the property that a variable reads, and its data path in there."""
+    path = _ITEM.sub("", target.data_path)
+    try:
+        prop = target.id.path_resolve(path, False)
+        return prop.id_data, str(prop.path_from_id())
+    except (ValueError, TypeError, AttributeError):
+        return target.id, str(target.data_path)
+
+
+def _drivers_of_property(block: bpy.types.ID, path: str) -> list[bpy.types.FCurve]:
+    return [curve for curve in drivers_of(block) if path.startswith(curve.data_path)]
+
+
+def driver_chain(source: bpy.types.Object) -> tuple[list[object], list[bpy.types.Object]]:
+    """Return the inputs of the drivers that drivers of an object read, and the objects whose motion they read."""
+    trees = [tree for m in source.modifiers if m.type == "NODES" for tree in nested_trees(m.node_group)]
+    textures = [getattr(m, name, None) for m in source.modifiers for name in ("texture", "mask_texture")]
+    blocks = [source, source.data, getattr(source.data, "shape_keys", None), *trees, *textures]
+    queue = [curve for block in blocks if block is not None for curve in drivers_of(block)]
+    found, objects, visited = list[object](), dict[bpy.types.Object, None](), set[tuple[int, str, int]]()
+    while queue:
+        curve = queue.pop()
+        key = curve.id_data.session_uid, curve.data_path, curve.array_index
+        if key in visited:
+            continue
+        visited.add(key)
+        for variable in curve.driver.variables:
+            for target in [one for one in variable.targets if one.id is not None]:
+                is_single = variable.type == "SINGLE_PROP"
+                block, path = _read_property(target) if is_single else (target.id, "")
+                if isinstance(target.id, bpy.types.Object) and (not is_single or _is_derived(path)):
+                    objects[target.id] = None
+                elif is_single:
+                    inner = _drivers_of_property(block, path)
+                    found += [(one.driver.expression, list(_driver_values(one))) for one in inner]
+                    found += list(_strips(block)) if block not in (source, source.data) else []
+                    queue += inner
+    return found, list(objects)
+
+
+def _strips(block: bpy.types.ID) -> Iterator[object]:
+    """Iterate over the settings of the NLA strips of a datablock."""
+    tracks = block.animation_data.nla_tracks if block.animation_data is not None else ()
+    for track in tracks:
+        yield track.mute, track.is_solo, [_strip_settings(strip) for strip in user_strips(track)]
 
 
 def _simple_settings(

@@ -1,0 +1,512 @@
+"""Edits of details behind modifiers, constraints, drivers and nodes outdate a bake; animated values do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import bmesh
+import bpy
+import numpy as np
+import pytest
+from scenes import armature, new_scene, wobbler, world_vertices
+from test_movers import animate_location, differ, key_object, node_group, sampled_shapes, shapes, sheet
+
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
+Load = Callable[[str], ModuleType]
+# An object, and an edit that moves it.
+Case = tuple[bpy.types.Object, Callable[[], Any]]
+
+
+def changed_inputs(load: Load, obj: bpy.types.Object, before: Any) -> list[str]:
+    """Return the inputs of an object that differ from earlier ones, as the panel lists them."""
+    module = load("dampsim_addon.status.bake_changes")
+    bpy.context.view_layer.update()
+    now = module._current_inputs(obj, bpy.context.scene)
+    names = dict.fromkeys([*before.digests, *now.digests])
+    found = [one for one in names if module._is_different(before.digests.get(one), now.digests.get(one), one)]
+    return found + module._differences(before.facts, now.facts)
+
+
+def inputs(load: Load, obj: bpy.types.Object) -> Any:
+    bpy.context.view_layer.update()
+    return load("dampsim_addon.status.bake_changes")._current_inputs(obj, bpy.context.scene)
+
+
+def empty(name: str, height: float | None = None) -> bpy.types.Object:
+    """Return an empty; with a height, it rises to it from frame 1 to 5."""
+    obj = bpy.data.objects.new(name, None)
+    bpy.context.scene.collection.objects.link(obj)
+    if height is not None:
+        key_object(obj, "location", ((0.0, 0.0, 0.0), (0.0, 0.0, height)))
+    return obj
+
+
+def curve_of(block: Any, number: int = 0) -> Any:
+    return block.animation_data.action.layers[0].strips[0].channelbags[0].fcurves[number]
+
+
+def raise_last_key(block: Any, number: int = 0) -> None:
+    curve_of(block, number).keyframe_points[-1].co.y = 3.0
+    curve_of(block, number).update()
+
+
+def read(block: Any, path: str, target: Any, source: str = "", expression: str = "x") -> Any:
+    """Let a driver read a property of a target, or its height if the source is ''. Return the driver."""
+    driver = block.driver_add(path).driver if path != "location" else block.driver_add(path, 2).driver
+    variable = driver.variables.new()
+    variable.name = "x"
+    if source:
+        if not isinstance(target, bpy.types.Object):
+            variable.targets[0].id_type = target.id_type
+        variable.targets[0].id, variable.targets[0].data_path = target, source
+    else:
+        variable.type = "TRANSFORMS"
+        variable.targets[0].id, variable.targets[0].transform_type = target, "LOC_Z"
+    driver.expression = expression
+    return driver
+
+
+def texture(keyed: bool = False) -> Case:
+    obj, clouds = sheet(), bpy.data.textures.new("Clouds", "CLOUDS")
+    obj.modifiers.new("Displace", "DISPLACE").texture = clouds
+    if keyed:
+        key_object(clouds, "noise_scale", (0.3, 1.0))
+        return obj, lambda: raise_last_key(clouds)
+    return obj, lambda: setattr(clouds, "noise_scale", 1.3)
+
+
+def texture_by_driver() -> Case:
+    obj, _ = texture()
+    control = empty("Control", 1.0)
+    read(bpy.data.textures["Clouds"], "noise_scale", control, "", "0.2 + x")
+    return obj, lambda: raise_last_key(control, 2)
+
+
+def swapped_groups() -> Case:
+    obj = sheet()
+    first, second = obj.modifiers.new("Displace", "DISPLACE"), obj.modifiers.new("Cast", "CAST")
+    first.vertex_group, second.vertex_group, second.factor = "Part", "Pin", 0.5
+
+    def edit() -> None:
+        first.vertex_group, second.vertex_group = "Pin", "Part"
+
+    return obj, edit
+
+
+def rigged() -> tuple[bpy.types.Object, bpy.types.Object]:
+    obj = sheet()
+    return obj, armature(obj)
+
+
+def constraint_bone() -> Case:
+    obj, rig = sheet(), armature(sheet())
+    constraint = obj.constraints.new("COPY_ROTATION")
+    constraint.target, constraint.subtarget = rig, "low"
+    return obj, lambda: setattr(constraint, "subtarget", "high")
+
+
+def armature_constraint() -> Case:
+    obj, rig = sheet(), armature(sheet())
+    targets = obj.constraints.new("ARMATURE").targets
+    for name in ("low", "high"):
+        target = targets.new()
+        target.target, target.subtarget = rig, name
+    return obj, lambda: setattr(targets[0], "weight", 0.2)
+
+
+def followed_group() -> Case:
+    obj, other = sheet(), sheet()
+    key_object(other, "location", ((0.0, 0.0, 0.0), (0.0, 0.0, 1.0)))
+    constraint = obj.constraints.new("COPY_LOCATION")
+    constraint.target, constraint.subtarget = other, "Part"
+    return obj, lambda: other.vertex_groups["Part"].remove([0, 1])
+
+
+def falloff() -> Case:
+    obj = sheet()
+    hook = obj.modifiers.new("Hook", "HOOK")
+    hook.object, hook.vertex_group, hook.falloff_type = empty("Hand", 1.0), "Pin", "CURVE"
+    hook.falloff_radius = 1.0
+
+    def edit() -> None:
+        hook.falloff_curve.curves[0].points[0].location = (0.0, 0.7)
+        hook.falloff_curve.update()
+        obj.update_tag()
+
+    return obj, edit
+
+
+def action_constraint() -> Case:
+    obj, slider, pose = sheet(), empty("Slider", 1.0), empty("Pose")
+    key_object(pose, "location", ((0.0, 0.0, 0.0), (0.0, 0.0, 1.0)))
+    action = pose.animation_data.action
+    pose.animation_data_clear()
+    constraint: Any = obj.constraints.new("ACTION")
+    constraint.target, constraint.action, constraint.action_slot = slider, action, action.slots[0]
+    constraint.transform_channel, constraint.min, constraint.max = "LOCATION_Z", 0.0, 1.0
+    constraint.frame_start, constraint.frame_end = 1, 5
+
+    def edit() -> None:
+        curve = action.layers[0].strips[0].channelbags[0].fcurves[2]
+        curve.keyframe_points[1].co.y = 3.0
+        curve.update()
+        action.update_tag()
+
+    return obj, edit
+
+
+def driver_chain() -> Case:
+    obj, first, second = sheet(), empty("First"), empty("Second")
+    first["amount"], second["amount"] = 0.0, 0.0
+    key_object(second, "location", ((0.0, 0.0, 0.0), (0.0, 0.0, 1.0)))
+    read(first, '["amount"]', second, "location[2]", "2 * x")
+    read(obj, "location", first, '["amount"]')
+    return obj, lambda: raise_last_key(second, 2)
+
+
+def driver_of_child() -> Case:
+    obj, child, parent = sheet(), empty("Child"), empty("Parent", 1.0)
+    child.parent = parent
+    read(obj, "location", child)
+    return obj, lambda: raise_last_key(parent, 2)
+
+
+def keyed_camera() -> Case:
+    obj, camera = sheet(), bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
+    bpy.context.scene.collection.objects.link(camera)
+    key_object(camera.data, "lens", (20.0, 80.0))
+    read(obj, "location", camera, "data.lens", "x / 50")
+    return obj, lambda: raise_last_key(camera.data)
+
+
+def key_limit() -> Case:
+    obj = sheet()
+    obj.shape_key_add(name="Basis")
+    key = obj.shape_key_add(name="Up")
+    key.points[3].co.z += 0.4
+    key_object(key, "value", (0.0, 1.0))
+    return obj, lambda: setattr(key, "slider_max", 0.5)
+
+
+def lone_key() -> Case:
+    obj = sheet()
+    obj.shape_key_add(name="Basis")
+    key = obj.shape_key_add(name="Up")
+    key.points[3].co.z, key.value, obj.active_shape_key_index = 1.0, 1.0, 0
+    return obj, lambda: setattr(obj, "show_only_shape_key", True)
+
+
+def cage_weights() -> Case:
+    obj, cage = sheet(), sheet()
+    armature(cage)
+    obj.modifiers.new("Shrinkwrap", "SHRINKWRAP").target = cage
+    return obj, lambda: cage.vertex_groups["high"].add(range(25), 1.0, "REPLACE")
+
+
+def lattice_setting() -> Case:
+    obj, cage = sheet(), bpy.data.objects.new("Cage", bpy.data.lattices.new("Cage"))
+    bpy.context.scene.collection.objects.link(cage)
+    cage.data.points[0].co_deform.z -= 1.0
+    obj.modifiers.new("Lattice", "LATTICE").object = cage
+    return obj, lambda: setattr(cage.data, "interpolation_type_u", "KEY_LINEAR")
+
+
+def cloth_settings() -> Case:
+    obj, cloth = sheet(), sheet()
+    cloth.dampsim.enabled = False
+    modifier: Any = cloth.modifiers.new("Cloth", "CLOTH")
+    obj.modifiers.new("Shrinkwrap", "SHRINKWRAP").target = cloth
+
+    def edit() -> None:
+        modifier.settings.effector_weights.gravity = 0.0
+        cloth.update_tag()
+
+    return obj, edit
+
+
+def rigid_body_world() -> Case:
+    obj = sheet()
+    bpy.ops.mesh.primitive_cube_add()
+    bpy.ops.rigidbody.object_add()
+    obj.parent = bpy.context.object
+    return obj, lambda: setattr(bpy.context.scene.rigidbody_world, "time_scale", 0.5)
+
+
+def noded(data_type: str) -> tuple[bpy.types.Object, Any, Any, Any]:
+    """Return an object, its tree, a node from which the offset of all vertices comes, and the node of the time."""
+    obj, tree = sheet(), node_group("GeometryNodeSetPosition", keyed=False)
+    obj.modifiers.new("Nodes", "NODES").node_group = tree
+    node, time = tree.nodes.new(data_type), tree.nodes.new("GeometryNodeInputSceneTime")
+    return obj, tree, node, time
+
+
+def link_offset(tree: Any, socket: Any) -> None:
+    tree.links.new(socket, tree.nodes["Set Position"].inputs["Offset"])
+
+
+def float_curve() -> Case:
+    obj, tree, node, time = noded("ShaderNodeFloatCurve")
+    tree.links.new(time.outputs["Seconds"], node.inputs["Value"])
+    link_offset(tree, node.outputs[0])
+
+    def edit() -> None:
+        node.mapping.curves[0].points[1].location = (1.0, 0.2)
+        node.mapping.update()
+        tree.update_tag()
+
+    return obj, edit
+
+
+def named_attribute() -> Case:
+    obj, tree, node, time = noded("GeometryNodeInputNamedAttribute")
+    node.inputs[0].default_value = "Part"
+    scale = tree.nodes.new("ShaderNodeVectorMath")
+    scale.operation = "MULTIPLY"
+    tree.links.new(node.outputs[0], scale.inputs[0])
+    tree.links.new(time.outputs["Seconds"], scale.inputs[1])
+    link_offset(tree, scale.outputs[0])
+    return obj, lambda: obj.vertex_groups["Part"].add([3, 4, 5], 1.0, "REPLACE")
+
+
+def swapped_objects() -> Case:
+    obj, tree, node, _ = noded("GeometryNodeObjectInfo")
+    other, moving, still = tree.nodes.new("GeometryNodeObjectInfo"), empty("A", 1.0), empty("B")
+    node.inputs[0].default_value, other.inputs[0].default_value = moving, still
+    link_offset(tree, node.outputs["Location"])
+
+    def edit() -> None:
+        node.inputs[0].default_value, other.inputs[0].default_value = still, moving
+
+    return obj, edit
+
+
+def view(height: float | None) -> bpy.types.Object:
+    camera = bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
+    bpy.context.scene.collection.objects.link(camera)
+    if height is not None:
+        key_object(camera, "location", ((0.0, 0.0, 0.0), (0.0, 0.0, height)))
+    return camera
+
+
+def active_camera() -> Case:
+    obj, tree, node, _ = noded("GeometryNodeInputActiveCamera")
+    place, camera = tree.nodes.new("GeometryNodeObjectInfo"), view(1.0)
+    tree.links.new(node.outputs[0], place.inputs[0])
+    link_offset(tree, place.outputs["Location"])
+    bpy.context.scene.camera = camera
+    return obj, lambda: raise_last_key(camera, 2)
+
+
+def keyed_wind(path: str = "location") -> Case:
+    obj = sheet()
+    bpy.ops.object.effector_add(type="WIND")
+    wind = bpy.context.object
+    values: Any = ((0.0, 0.0, 0.0), (0.0, 0.0, 1.0)) if path == "location" else ((0.0,) * 3, (1.0, 0.0, 0.0))
+    key_object(wind, path, values)
+    return obj, lambda: raise_last_key(wind, 0)
+
+
+def keyed_gravity() -> Case:
+    obj, scene = sheet(), bpy.context.scene
+    for frame, pull in ((1, -9.81), (5, 0.0)):
+        scene.gravity[2] = pull
+        scene.keyframe_insert("gravity", index=2, frame=frame)
+    return obj, lambda: raise_last_key(scene)
+
+
+def turned_edge() -> Case:
+    obj = sheet()
+    copy = bmesh.new()
+    copy.from_mesh(obj.data)
+    bmesh.ops.triangulate(copy, faces=copy.faces[:])
+    copy.to_mesh(obj.data)
+
+    def edit() -> None:
+        inner = [edge for edge in copy.edges if len(edge.link_faces) == 2]
+        longest = max(inner, key=lambda edge: edge.calc_length())
+        bmesh.ops.rotate_edges(copy, edges=[longest])
+        copy.to_mesh(obj.data)
+        copy.free()
+
+    return obj, edit
+
+
+def envelope() -> Case:
+    obj = sheet()
+    animate_location(obj)
+    modifier = curve_of(obj).modifiers.new("ENVELOPE")
+    point = modifier.control_points.add(1)
+
+    def edit() -> None:
+        point.max = 0.1
+        curve_of(obj).update()
+
+    return obj, edit
+
+
+def time_stretching() -> Case:
+    obj = sheet()
+    animate_location(obj)
+    return obj, lambda: setattr(bpy.context.scene.render, "frame_map_new", 200)
+
+
+EDITS: dict[str, tuple[Callable[[], Case], str]] = {
+    "texture": (texture, "details of Sheet"),
+    "keyed texture": (lambda: texture(keyed=True), "details of Sheet"),
+    "driven texture": (texture_by_driver, "objects read by drivers and nodes of Sheet"),
+    "groups": (swapped_groups, "details of Sheet"),
+    "bone of constraint": (constraint_bone, "details of Sheet"),
+    "armature constraint": (armature_constraint, "details of Sheet"),
+    "followed group": (followed_group, "details of Sheet"),
+    "falloff": (falloff, "details of Sheet"),
+    "action of constraint": (action_constraint, "details of Sheet"),
+    "chain of drivers": (driver_chain, "objects read by drivers and nodes of Sheet"),
+    "parent of target": (driver_of_child, "objects read by drivers and nodes of Sheet"),
+    "data of target": (keyed_camera, "inputs of drivers of Sheet"),
+    "key limit": (key_limit, "details of Sheet"),
+    "lone key": (lone_key, "details of Sheet"),
+    "weights of cage": (cage_weights, "details of Sheet.001"),
+    "lattice": (lattice_setting, "details of Cage"),
+    "cloth": (cloth_settings, "details of Sheet.001"),
+    "rigid bodies": (rigid_body_world, "details of Cube"),
+    "node curve": (float_curve, "details of Sheet"),
+    "attribute": (named_attribute, "details of Sheet"),
+    "objects of nodes": (swapped_objects, "details of Sheet"),
+    "camera": (active_camera, "objects read by drivers and nodes of Sheet"),
+    "wind": (keyed_wind, "animation of force fields"),
+    "turned wind": (lambda: keyed_wind("rotation_euler"), "animation of force fields"),
+    "gravity": (keyed_gravity, "animation of gravity"),
+    "edges": (turned_edge, "edges and faces of Sheet"),
+    "envelope": (envelope, "keyframes of Sheet"),
+    "time": (time_stretching, "Time Stretching 100:100, now 100:200"),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_detail_edit_outdates_bake(load: Load, name: str) -> None:
+    """The edit is listed, and other frames are no change."""
+    scene = new_scene(5)
+    build, words = EDITS[name]
+    obj, edit = build()
+    scene.frame_set(1)
+    before = inputs(load, obj)
+    for frame in (3, 5):
+        scene.frame_set(frame)
+        assert changed_inputs(load, obj, before) == []
+    scene.frame_set(1)
+    edit()
+    assert words in changed_inputs(load, obj, before)
+
+
+def test_animated_stacks_are_no_changes(load: Load) -> None:
+    """Fixed settings of animated modifiers and constraints are watched, the animated ones have keyframes."""
+    scene = new_scene(5)
+    obj, rig = rigged()
+    cage = sheet()
+    bend = cage.modifiers.new("Bend", "SIMPLE_DEFORM")
+    key_object(bend, "angle", (0.0, 1.0))
+    obj.modifiers.new("Shrinkwrap", "SHRINKWRAP").target = cage
+    key_object(obj.modifiers["Shrinkwrap"], "offset", (0.0, 0.1))
+    limit = rig.pose.bones["high"].constraints.new("LIMIT_ROTATION")
+    key_object(limit, "influence", (0.0, 1.0))
+    follow = obj.constraints.new("COPY_LOCATION")
+    follow.target = rig
+    obj.driver_add(f"{follow.path_from_id()}.influence").driver.expression = "frame / 5"
+    scene.frame_set(1)
+    before = inputs(load, obj)
+    for frame in (3, 5):
+        scene.frame_set(frame)
+        assert changed_inputs(load, obj, before) == []
+    bend.deform_axis = "Y"
+    assert changed_inputs(load, obj, before) == ["details of Sheet.001"]
+    limit.use_limit_x = True
+    assert "constraint Limit Rotation of high" in changed_inputs(load, obj, before)
+
+
+def test_renamed_groups_keep_details(load: Load) -> None:
+    """Bones and vertex groups are compared by their places, and files by their names without folders."""
+    scene = new_scene(5)
+    obj, rig = rigged()
+    constraint = obj.constraints.new("COPY_LOCATION")
+    constraint.target, constraint.subtarget = rig, "high"
+    cache: Any = obj.modifiers.new("Cache", "MESH_CACHE")
+    cache.filepath = "//one/motion.pc2"
+    before = inputs(load, obj)
+    rig.data.bones["high"].name = "Neck"
+    cache.filepath = "//moved/motion.pc2"
+    assert not [one for one in changed_inputs(load, obj, before) if one.startswith("details")]
+    cache.filepath = "//moved/other.pc2"
+    assert "details of Sheet" in changed_inputs(load, obj, before)
+    assert scene.frame_current == 1
+
+
+def test_collider_details_outdate_bake(load: Load, tmp_path: Path) -> None:
+    """A bake stores and reports the details of its own objects and of its colliders."""
+    scene = new_scene(3)
+    obj = wobbler(tmp_path)
+    bpy.ops.mesh.primitive_grid_add(location=(0.0, 0.0, -3.0))
+    ground = bpy.context.object
+    ground.dampsim_collider.is_collider = True
+    clouds = bpy.data.textures.new("Clouds", "CLOUDS")
+    ground.modifiers.new("Displace", "DISPLACE").texture = clouds
+    obj.modifiers.new("Displace", "DISPLACE").texture = clouds
+    obj.modifiers.move(1, 0)
+    obj.dampsim.target, obj.dampsim.resolution = "POINT_CACHE", 60
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    changes = load("dampsim_addon.status.bake_changes")
+    changes.refresh_digests(obj)
+    assert changes.changes_since_bake(obj, scene) == []
+    clouds.noise_scale = 1.5
+    changes.refresh_digests(obj)
+    assert changes.changes_since_bake(obj, scene) == ["details of Wobbler", "the details of collider Grid"]
+
+
+def test_output_attributes_are_felt(load: Load) -> None:
+    """Outputs of a tree that a modifier stores as positions or pins count like those of a node."""
+    new_scene(5)
+    obj, tree = sheet(), node_group("GeometryNodeSetShadeSmooth")
+    socket = tree.interface.new_socket("Place", in_out="OUTPUT", socket_type="NodeSocketVector")
+    add, time = tree.nodes.new("ShaderNodeVectorMath"), tree.nodes.new("GeometryNodeInputSceneTime")
+    tree.links.new(tree.nodes.new("GeometryNodeInputPosition").outputs[0], add.inputs[0])
+    tree.links.new(time.outputs["Seconds"], add.inputs[1])
+    tree.links.new(add.outputs[0], tree.nodes["Group Output"].inputs["Place"])
+    modifier: Any = obj.modifiers.new("Nodes", "NODES")
+    modifier.node_group = tree
+    set_output(modifier, socket.identifier, "Pin")
+    assert load("dampsim_addon.blender.modifiers").has_weight_modifier(obj, "Pin")
+    set_output(modifier, socket.identifier, "position")
+    assert differ(shapes(obj)[1:], shapes(obj)[:1] * 3)
+    assert not differ(shapes(obj), sampled_shapes(load, obj))
+
+
+def set_output(modifier: Any, identifier: str, name: str) -> None:
+    """Choose the attribute in which a Geometry Nodes modifier stores an output."""
+    if hasattr(modifier, "properties"):
+        getattr(modifier.properties.outputs, identifier).attribute_name = name
+    else:
+        modifier[f"{identifier}_attribute_name"] = name
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_cameras_of_markers_are_felt(load: Load, layers: int) -> None:
+    """Nodes that read the active camera follow the one to which a marker switches, from its frame on."""
+    scene = new_scene(5)
+    obj, _ = active_camera()
+    second = view(2.0)
+    for number, camera in ((1, scene.camera), (3, second)):
+        scene.timeline_markers.new("Cut", frame=number).camera = camera
+    for number in range(1, layers):
+        scene.view_layers.new(str(number))
+    # The next evaluation after a switch sees the new camera.
+    expected = [world_vertices(obj, frame) for frame in (1, 2, 3, 5)]
+    isolation = load("dampsim_addon.scene_reader.isolation")
+    found = []
+    with isolation.isolated_sampler(scene, bpy.context.view_layer, [obj]) as sampler:
+        for frame in (1, 2, 3, 5):
+            sampler.set_frame(float(frame))
+            found.append(sampler.members[0].world_positions())
+    np.testing.assert_allclose(found, expected, atol=1e-6)
