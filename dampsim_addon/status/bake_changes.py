@@ -51,6 +51,7 @@ from .bake_inputs import (
     input_digests,
     motion_sources,
     weights_input,
+    without_fallbacks,
 )
 from .setup_digests import SETUP_PREFIXES
 
@@ -204,7 +205,7 @@ def _changes(obj: bpy.types.Object, scene: bpy.types.Scene, of_simulation: bool)
             now, names = latest
             before = _rename_colliders(recorded.digests, now)
             differing = [name for name in {**before, **now} if _is_different(before.get(name), now.get(name), name)]
-            changed_inputs += [_with_current_name(name, names) for name in differing]
+            changed_inputs += [_with_current_name(name, names) for name in without_fallbacks(differing)]
     # Report inputs that members share only once.
     changed_inputs = list(dict.fromkeys(changed_inputs))
     if len(changed_inputs) > _MAX_LISTED:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import bpy
@@ -33,6 +33,7 @@ from ..blender.sampler import read_array
 from ..blender.vertex_groups import edge_values, marked_edges, read_weights
 from ..model.colliders import active_colliders, roughness_group, simulation_view_layer
 from ..model.force_fields import fields_acting_on
+from ..model.groups import group_of
 from ..scene_reader.muscles import controller_settings, damper_attribute, has_muscles, sensor_targets
 from ..scene_reader.parts import find_animated_dial
 from ..scene_reader.scene_builder import effective_groups, seam_groups
@@ -44,6 +45,9 @@ from .setup_digests import (
     digest_setup,
     digest_source_setups,
     driver_chain,
+    driver_values,
+    drivers_of_object,
+    key_values,
     keyframe_points,
     replace_bone_names,
     rounded,
@@ -59,6 +63,14 @@ COLLIDER_PREFIXES = (
     COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, COLLIDER_SETUP_PREFIX, COLLIDER_ROUGHNESS_PREFIX,
     COLLIDER_DETAILS_PREFIX,
 )  # fmt: skip
+# Prefixes of entries, with those of others that name the same edits more closely.
+_FALLBACK_PREFIXES = {
+    "details of ": (
+        "constraint ", "modifiers and constraints of ", "bone weights of ", "shape of ", "shape keys of ",
+        "rest pose of ", "node groups of ",
+    ),
+    "objects read by drivers and nodes of ": ("inputs of drivers of ",),
+}  # fmt: skip
 # Prefix of the keyframes of a dial.
 DIAL_KEYS_PREFIX = "keyframed "
 # Prefix of the input that every influencing object has. The object itself comes first.
@@ -102,6 +114,7 @@ def input_digests(
     for source, name in named.items():
         _digest_read_objects(source, named, f"objects read by drivers and nodes of {name}", add_digest)
     _digest_scene(obj, scene, add_digest)
+    _digest_links(obj, named, add_digest)
     felt, keyed = sampled_modifiers(obj), stack_paths(obj)
     for modifier in obj.modifiers:
         if (modifier in felt or modifier.type in (*DEFORMING, "MIRROR")) and not is_output_modifier(modifier):
@@ -128,6 +141,24 @@ def input_digests(
 def _mesh_shape(mesh: bpy.types.Mesh) -> object:
     """Return the number of faces and the vertices of a mesh, unless these are keyed: others cover their keyframes."""
     return len(mesh.polygons), b"" if has_keyed_points(mesh) else array_bytes(mesh.vertices, "co", 3)
+
+
+def without_fallbacks(changed: list[str]) -> list[str]:
+    """Return changed inputs without details of objects of which other entries already name the edit."""
+
+    def is_named(detail: str) -> bool:
+        if detail.startswith(COLLIDER_DETAILS_PREFIX):
+            name = detail.removeprefix(COLLIDER_DETAILS_PREFIX)
+            return any(
+                f"{prefix}{name}" in changed for prefix in COLLIDER_PREFIXES if prefix != COLLIDER_DETAILS_PREFIX
+            )
+        for fallback, entries in _FALLBACK_PREFIXES.items():
+            if detail.startswith(fallback):
+                name = detail.removeprefix(fallback)
+                return any(one.startswith(entries) and one.endswith(f" of {name}") for one in changed)
+        return False
+
+    return [one for one in changed if not is_named(one)]
 
 
 def influencing_objects(obj: bpy.types.Object) -> list[bpy.types.Object]:
@@ -187,6 +218,7 @@ def _digest_collider(other: bpy.types.Object, add_digest: Any) -> None:
     digest_details(source_names, lambda name, value: add_digest(details_name, (name, value)))
     for source in source_names:
         _digest_read_objects(source, source_names, details_name, add_digest)
+    add_digest(details_name, key_values(other.data))
     keyed = stack_paths(other)
     for modifier in other.modifiers:
         add_digest(shape_name, (modifier.show_viewport, _settings_and_references(modifier, display_name, keyed)))
@@ -203,44 +235,66 @@ def _digest_read_objects(
 
     known: the objects that move it.  name: of the entry.
     """
-    chain, read = driver_chain(source)
-    read += [camera for camera in scene_cameras(bpy.context.scene) if _reads_camera(source)]
-    found = {one: None for root in read for one in motion_sources(root)}
+    chain, read = driver_chain(drivers_of_object(source))
+    trees = [m.node_group for m in source.modifiers if m.type == "NODES" and not is_output_modifier(m)]
+    if any(node_effect(tree).reads_camera for tree in trees):
+        markers = sorted((one.frame, one.camera) for one in bpy.context.scene.timeline_markers if one.camera)
+        chain.append([frame for frame, _ in markers])
+        read += [camera for _, camera in markers] or scene_cameras(bpy.context.scene)
+    if chain:
+        add_digest(name, chain)
+    _digest_others(read, known, name, add_digest)
+
+
+def _digest_others(
+    roots: Iterable[bpy.types.Object], known: Mapping[bpy.types.Object, str], name: str, add_digest: AddDigest
+) -> None:
+    """Add the digests of everything that moves some objects to one entry. known, name: see _digest_read_objects()."""
+    found = dict.fromkeys(one for root in roots for one in motion_sources(root))
     places = {one: str(place) for place, one in enumerate(one for one in found if one not in known)}
+    names = {**known, **places}
 
     def add(part: str, value: object) -> None:
         add_digest(name, (part, value))
 
-    if chain:
-        add_digest(name, chain)
-    names = {**known, **places}
     for one in places:
-        bone_names = {name: str(place) for name, place in bone_places(one).items()}
+        bone_names = {bone: str(place) for bone, place in bone_places(one).items()}
         digest_motion(one, False, add, lambda other: names.get(other, ""), bone_names)
+        chain, _ = driver_chain(drivers_of_object(one))
+        if chain:
+            add("drivers", chain)
     digest_source_setups(places, add, None)
     digest_details(places, add)
-
-
-def _reads_camera(source: bpy.types.Object) -> bool:
-    trees = [m.node_group for m in source.modifiers if m.type == "NODES" and not is_output_modifier(m)]
-    return any(node_effect(tree).reads_camera for tree in trees)
 
 
 def _digest_scene(obj: bpy.types.Object, scene: bpy.types.Scene, add_digest: AddDigest) -> None:
     """Add the digests of the animation of gravity and of the force fields, whose fixed values are settings."""
     curves = [curve for curve in user_fcurves(scene) if curve.data_path == "gravity"]
-    drivers = [curve.driver for curve in drivers_of(scene) if curve.data_path == "gravity"]
+    drivers = [curve for curve in drivers_of(scene) if curve.data_path == "gravity"]
     if curves or drivers:
         keys = [(curve.array_index, curve.mute, _keyframe_bytes(curve)) for curve in curves]
-        add_digest("animation of gravity", (keys, [driver.expression for driver in drivers]))
+        chain, read = driver_chain(drivers)
+        values = [(curve.driver.expression, list(driver_values(curve))) for curve in drivers]
+        add_digest("animation of gravity", (keys, values, chain))
+        _digest_others(read, {}, "animation of gravity", add_digest)
     fields = fields_acting_on(obj, scene) if obj.dampsim.field_weight > 0.0 else []
     moved = [one for one in fields if animated_paths(one) or one.parent is not None or len(one.constraints)]
-    names = {one: str(place) for place, one in enumerate({one for field in moved for one in motion_sources(field)})}
-    for one in names:
-        digest_motion(
-            one, False, lambda name, value: add_digest("animation of force fields", (name, value)),
-            lambda other: names.get(other, ""), {name: str(place) for name, place in bone_places(one).items()},
-        )  # fmt: skip
+    read = [other for one in moved for other in driver_chain(drivers_of_object(one))[1]]
+    _digest_others([*moved, *read], {}, "animation of force fields", add_digest)
+
+
+def _digest_links(obj: bpy.types.Object, known: Mapping[bpy.types.Object, str], add_digest: AddDigest) -> None:
+    """Add the digests of the links of an object, and of what moves the objects that they hold it to."""
+    links = [link for link in obj.dampsim.links if link.other is not None]
+    name = known[obj]
+    entry = f"links of {name}"
+    add_digest(entry, len(links))
+    for link in links:
+        bone = bone_places(link.other).get(link.bone, link.bone)
+        places = [rounded(list(point.place)) for point in link.points]
+        add_digest(entry, (bone, link.rigid, rounded(link.stiffness), places))
+    members = group_of(obj).members
+    _digest_others([one.other for one in links if one.other not in members], known, entry, add_digest)
 
 
 def motion_sources(obj: bpy.types.Object) -> list[bpy.types.Object]:
@@ -295,7 +349,7 @@ def digest_motion(
             add_digest(f"drivers of {name}", (path, driver.driver.expression, targets))
         for track in block.animation_data.nla_tracks if block.animation_data is not None else ():
             own = user_strips(track)
-            strips = [(s.frame_start, s.frame_end, s.scale, s.blend_type, s.influence, s.mute) for s in own]
+            strips = [(s.frame_start, s.frame_end, s.scale, s.blend_type, _fixed_influence(s), s.mute) for s in own]
             if strips:
                 add_digest(f"NLA tracks of {name}", (track.mute, strips))
     # The transform of a rigid body is a result of its simulation at one frame.
@@ -316,6 +370,11 @@ def digest_motion(
         for constraint in bone.constraints:
             settings = _settings_and_references(constraint, display_name, keyed)
             add_digest(f"constraint {constraint.name} of {bone_name}", settings)
+
+
+def _fixed_influence(strip: bpy.types.NlaStrip) -> float | None:
+    """Return the influence of an NLA strip; None if it is keyframed."""
+    return None if any(curve.data_path == "influence" for curve in strip.fcurves) else strip.influence
 
 
 def _static_transform(one: bpy.types.Object | bpy.types.PoseBone, path: str, keyed_paths: set[str]) -> list[object]:

@@ -29,7 +29,7 @@ from ..blender.geometry_nodes import nested_trees
 from ..blender.modifiers import modifier_settings, sampled_modifiers
 from ..blender.movers import node_inputs
 from ..blender.sampler import read_array
-from ..blender.vertex_groups import read_weights
+from ..blender.vertex_groups import positive_weights, read_weights
 from .setup_digests import AddDigest, bone_places, digest_tree, keyframe_points, rounded, used_weights
 
 # Names of the objects that move another one, by which they are compared.
@@ -55,9 +55,18 @@ _NO_EFFECT_PREFIXES = (
 )
 # Structs that are results, or too large to be read.
 _SKIPPED_TYPES = ("PointCache", "ParticleSystem", "Depsgraph", "FluidDomainSettings")
-_SKIPPED_COLLECTIONS = ("object_paths", "particles", "child_particles", "bakes", "node_warnings", "panels")
+_SKIPPED_COLLECTIONS = (
+    "body_format",
+    "background_images",
+    "object_paths",
+    "particles",
+    "child_particles",
+    "bakes",
+    "node_warnings",
+    "panels",
+)
 # Datablocks whose own settings count, without those that they refer to.
-_FILE_TYPES = (bpy.types.Image, bpy.types.MovieClip, bpy.types.CacheFile, bpy.types.Volume)
+_FILE_TYPES = (bpy.types.MovieClip, bpy.types.CacheFile, bpy.types.Volume)
 # Nested structs are read to this depth.
 _MAX_DEPTH = 5
 
@@ -92,17 +101,34 @@ def _details(source: bpy.types.Object, names: Names, is_simulated: bool) -> Iter
         if getattr(modifier, "texture_coords", "") == "UV":
             yield _texture_coordinates(source.data, modifier.uv_layer)
     yield list(_key_limits(source))
-    if not is_simulated and source.type in ("MESH", "LATTICE"):
-        yield used_weights(source) if source.type == "MESH" else _point_weights(source)
-    if source.type == "LATTICE":
-        yield list(_struct_values(source.data, names, animated_paths(source.data), "", _MAX_DEPTH))
-        yield source.vertex_groups.find(source.data.vertex_group)
-    if source.type == "CURVE":
-        yield [list(_struct_values(one, names, (), "", _MAX_DEPTH)) for one in source.data.splines]
-        if not has_keyed_points(source.data):
-            points = [one for spline in source.data.splines for one in (*spline.points, *spline.bezier_points)]
-            yield [rounded(one.radius) for one in points]
+    yield list(_data_details(source, names, is_simulated))
     yield list(_rigid_bodies(source, names))
+
+
+def _data_details(source: bpy.types.Object, names: Names, is_simulated: bool) -> Iterator[object]:
+    """Iterate over the details of an object's data, which move another one."""
+    data = source.data
+    if source.type == "MESH" and not is_simulated:
+        yield used_weights(source), _all_weights(source)
+    elif source.type == "LATTICE":
+        yield _point_weights(source), source.vertex_groups.find(data.vertex_group)
+    elif source.type == "ARMATURE":
+        places = bone_places(source)
+        handles = [(one.bbone_custom_handle_start, one.bbone_custom_handle_end) for one in data.bones]
+        yield [[places.get(bone.name) for bone in pair if bone is not None] for pair in handles if any(pair)]
+    elif isinstance(data, bpy.types.Curve):
+        yield [list(_struct_values(one, names, (), "", _MAX_DEPTH)) for one in data.splines]
+        if not has_keyed_points(data):
+            points = [one for spline in data.splines for one in (*spline.points, *spline.bezier_points)]
+            yield [rounded(one.radius) for one in points]
+    elif isinstance(data, (bpy.types.Curves, bpy.types.PointCloud)) and "position" in data.attributes:
+        yield _attribute_bytes(data.attributes["position"])
+    elif source.type == "GREASEPENCIL":
+        drawings = [(one.frame_number, one.drawing.attributes) for layer in data.layers for one in layer.frames]
+        yield [(number, _attribute_bytes(one["position"])) for number, one in drawings if "position" in one]
+    if source.type in ("LATTICE", "FONT", "META", "CAMERA", "VOLUME"):
+        depth = 1 if source.type in ("FONT", "META") else _MAX_DEPTH
+        yield list(_struct_values(data, names, animated_paths(data), "", depth))
 
 
 # Settings of structs.
@@ -160,7 +186,8 @@ def _setting_kinds(kind: type) -> list[tuple[str, str]]:
 
 def _file_name(path: str) -> str:
     """Return the name of a file without its folders, which differ after a project was moved."""
-    return path.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    # Blender stores an empty path of a volume as "..".
+    return path.replace("\\", "/").rstrip("./").rpartition("/")[2]
 
 
 def _label(struct: Any, text: str) -> object:
@@ -192,11 +219,16 @@ def _block_values(block: bpy.types.ID | None, names: Names) -> object:
         return [(c.data_path, c.array_index, c.mute, keyframe_points(c)) for bag in bags for c in bag.fcurves]
     if isinstance(block, bpy.types.NodeTree):
         return digest_tree(block)
+    if isinstance(block, bpy.types.Image):
+        made = (rounded(block.generated_color), *block.size) if block.source == "GENERATED" else ()
+        return block.source, _file_name(block.filepath) or block.name, made
     if isinstance(block, _FILE_TYPES):
         kinds = [(name, kind) for name, kind in _setting_kinds(type(block)) if kind in (*_PLAIN_TYPES, "FILE")]
         keyed = animated_paths(block)
         values = [(n, _file_name(getattr(block, n)) if k == "FILE" else rounded(getattr(block, n))) for n, k in kinds]
-        return block.name if not getattr(block, "filepath", "") else "", [one for one in values if one[0] not in keyed]
+        return [one for one in values if one[0] not in keyed]
+    if isinstance(block, bpy.types.Collection):
+        return rounded(block.instance_offset)
     if isinstance(block, (bpy.types.Texture, bpy.types.ParticleSettings)):
         return list(_struct_values(block, names, animated_paths(block), "", 1)), _animation(block)
     return type(block).__name__
@@ -231,6 +263,12 @@ def _target_weights(constraint: Any) -> object:
     return read_weights(target, [name])[0].tobytes() if target.type == "MESH" else _point_weights(target)
 
 
+def _all_weights(obj: bpy.types.Object) -> str:
+    """Return a digest of the weights of a mesh in all vertex groups, which other objects may read."""
+    weights = positive_weights(obj, [group.name for group in obj.vertex_groups]) if obj.vertex_groups else ()
+    return hashlib.sha256(repr([sorted(one.items()) for one in weights]).encode()).hexdigest()
+
+
 def _point_weights(lattice: bpy.types.Object) -> object:
     """Return the weights of the points of a lattice by the indices of their groups."""
     return [[(one.group, rounded(one.weight)) for one in point.groups] for point in lattice.data.points]
@@ -254,6 +292,15 @@ def _key_limits(source: bpy.types.Object) -> Iterator[object]:
 
 # Nodes.
 
+# Attributes that nodes read without their names, by type of node.
+_READ_ATTRIBUTES = {
+    "GeometryNodeMaterialSelection": {"material_index"},
+    "GeometryNodeInputMaterialIndex": {"material_index"},
+    "GeometryNodeInputShadeSmooth": {"sharp_face"},
+    "GeometryNodeInputEdgeSmooth": {"sharp_edge"},
+    "GeometryNodeInputID": {"id"},
+}
+
 
 def _node_details(modifier: Any, names: Names) -> Iterator[object]:
     """Iterate over the datablocks, curves and ramps of Geometry Nodes, and the attributes that these read by name."""
@@ -264,13 +311,31 @@ def _node_details(modifier: Any, names: Names) -> Iterator[object]:
         fixed = node_inputs(modifier, animated_paths(modifier.id_data))
         yield [rounded(one) for one in fixed if not isinstance(one, (bpy.types.ID, str))]
     yield [_block_values(one, names) for one in values if isinstance(one, bpy.types.ID)]
+    texts = {one for one in values if isinstance(one, str) and one}
+    read = set[str]()
     for node in [node for tree in trees for node in tree.nodes]:
-        for name in ("mapping", "color_ramp"):
-            if isinstance(getattr(node, name, None), bpy.types.bpy_struct):
-                path = f"{node.path_from_id()}.{name}."
-                yield list(_struct_values(getattr(node, name), names, animated_paths(node.id_data), path, 1))
-    texts = sorted({one for one in values if isinstance(one, str) and one})
-    yield list(_named_attributes(modifier.id_data, texts))
+        own = [one for one in _setting_kinds(type(node)) if one[0] not in _node_setting_names()]
+        texts |= {str(getattr(node, name)) for name, kind in own if kind == "STRING"}
+        read |= _READ_ATTRIBUTES.get(str(node.bl_idname), set())
+        yield list(_node_values(node, names, own))
+    yield list(_named_attributes(modifier.id_data, sorted(texts | read)))
+
+
+def _node_values(node: Any, names: Names, own: Sequence[tuple[str, str]]) -> Iterator[object]:
+    """Iterate over the texts, curves and ramps of a node. own: names and types of the settings of its type."""
+    keyed, path = animated_paths(node.id_data), node.path_from_id()
+    for name, kind in own:
+        value = getattr(node, name)
+        if kind == "STRING":
+            yield name, value
+        elif kind == "POINTER" and not isinstance(value, (bpy.types.Node, bpy.types.ID)):
+            yield name, _pointer_value(value, names, keyed, f"{path}.{name}.", 0)
+
+
+@functools.cache
+def _node_setting_names() -> set[str]:
+    """Return the names of the settings that all nodes have."""
+    return {prop.identifier for prop in bpy.types.Node.bl_rna.properties}
 
 
 def _named_attributes(obj: bpy.types.Object, names: Iterable[str]) -> Iterator[object]:
@@ -287,6 +352,8 @@ def _named_attributes(obj: bpy.types.Object, names: Iterable[str]) -> Iterator[o
 
 
 def _attribute_bytes(attribute: Any) -> bytes:
+    if not len(attribute.data):
+        return b""
     prop = next(one for one in attribute.data[0].bl_rna.properties if one.identifier in ("value", "vector", "color"))
     if prop.type == "STRING":
         return repr([one.value for one in attribute.data]).encode()

@@ -37,7 +37,7 @@ AddDigest = Callable[[str, object], None]
 SETUP_PREFIXES = (
     "animation settings of ", "rest pose of ", "modifiers and constraints of ", "parenting of ", "shape of ",
     "inputs of drivers of ", "bone weights of ", "shape keys of ", "node groups of ", "details of ",
-    "edges and faces of ", "objects read by drivers and nodes of ", "animation of ",
+    "edges and faces of ", "objects read by drivers and nodes of ", "animation of ", "links of ",
 )  # fmt: skip
 _BONE = re.compile(r'bones\["((?:[^"\\]|\\.)*)"\]')
 # End of the data path of a component of a vector.
@@ -66,7 +66,7 @@ def digest_setup(obj: bpy.types.Object, sources: dict[bpy.types.Object, str], ad
     digest_source_setups(sources, add_digest, obj)
     add_digest(f"modifiers and constraints of {name}", [modifier.name for modifier in sampled_modifiers(obj)])
     add_digest(f"bone weights of {name}", used_weights(obj))
-    add_digest(f"shape keys of {name}", _key_values(obj.data))
+    add_digest(f"shape keys of {name}", key_values(obj.data))
 
 
 def digest_source_setups(
@@ -151,7 +151,14 @@ def user_strips(track: bpy.types.NlaTrack) -> list[Any]:
 def _strip_settings(strip: Any) -> object:
     curves = [(curve.data_path, curve.mute, keyframe_points(curve)) for curve in strip.fcurves]
     handle = strip.action_slot.handle if strip.action_slot is not None else 0
-    return _simple_settings(strip), handle, curves, [_strip_settings(one) for one in strip.strips]
+    # Animated time and influence are results.
+    animated = {curve.data_path for curve in strip.fcurves}
+    return (
+        [one for one in _simple_settings(strip) if one[0] not in animated],
+        handle,
+        curves,
+        [_strip_settings(one) for one in strip.strips],
+    )
 
 
 def keyframe_points(curve: bpy.types.FCurve) -> bytes:
@@ -177,7 +184,9 @@ def _stacks(source: bpy.types.Object, has_modifiers: bool) -> object:
 
 def _node_values(modifier: Any) -> object:
     """Return the inputs of a Geometry Nodes modifier and the nodes of its tree, without animated values."""
-    inputs = [] if is_modifier_animated(modifier) else [_plain_value(value) for value in node_inputs(modifier)]
+    values = [] if is_modifier_animated(modifier) else node_inputs(modifier)
+    # Blender saves switches of the inputs as numbers.
+    inputs = [_plain_value(int(value) if isinstance(value, bool) else value) for value in values]
     return inputs, [digest_tree(tree) for tree in nested_trees(modifier.node_group)]
 
 
@@ -282,10 +291,10 @@ def _shape_values(data: Any) -> object:
     keys = getattr(data, "shape_keys", None)
     points = array_bytes(keys.reference_key.points, "co", 3) if keys is not None else _rest_points(data)
     # Other digests cover the keyframes of points.
-    return None if keys is None and has_keyed_points(data) else points, _key_values(data)
+    return None if keys is None and has_keyed_points(data) else points, key_values(data)
 
 
-def _key_values(data: Any) -> list[object]:
+def key_values(data: Any) -> list[object]:
     """Return the user's shape keys of a mesh, lattice or curve, and their settings."""
     keys = getattr(data, "shape_keys", None)
     if keys is None:
@@ -327,10 +336,11 @@ def _rest_points(data: Any) -> object:
 def _driver_inputs(block: bpy.types.ID) -> Iterator[object]:
     """Iterate over the settings of the drivers of a datablock, and the values and keyframes that they read."""
     for curve in drivers_of(block):
-        yield from _driver_values(curve)
+        yield from driver_values(curve)
 
 
-def _driver_values(curve: bpy.types.FCurve) -> Iterator[object]:
+def driver_values(curve: bpy.types.FCurve) -> Iterator[object]:
+    """Iterate over the settings of a driver, and the values and keyframes that it reads."""
     path = replace_bone_names(curve.data_path, bone_places(curve.id_data))
     yield path, curve.mute, curve.driver.type, [modifier_settings(one) for one in curve.modifiers]
     yield keyframe_points(curve)
@@ -385,31 +395,51 @@ def _drivers_of_property(block: bpy.types.ID, path: str) -> list[bpy.types.FCurv
     return [curve for curve in drivers_of(block) if path.startswith(curve.data_path)]
 
 
-def driver_chain(source: bpy.types.Object) -> tuple[list[object], list[bpy.types.Object]]:
-    """Return the inputs of the drivers that drivers of an object read, and the objects whose motion they read."""
+def drivers_of_object(source: bpy.types.Object) -> list[bpy.types.FCurve]:
+    """Return the drivers of an object, its data and shape keys, and the node trees and textures of its modifiers."""
     trees = [tree for m in source.modifiers if m.type == "NODES" for tree in nested_trees(m.node_group)]
     textures = [getattr(m, name, None) for m in source.modifiers for name in ("texture", "mask_texture")]
     blocks = [source, source.data, getattr(source.data, "shape_keys", None), *trees, *textures]
-    queue = [curve for block in blocks if block is not None for curve in drivers_of(block)]
-    found, objects, visited = list[object](), dict[bpy.types.Object, None](), set[tuple[int, str, int]]()
+    return [curve for block in blocks if block is not None for curve in drivers_of(block)]
+
+
+def driver_chain(drivers: Iterable[bpy.types.FCurve]) -> tuple[list[object], list[bpy.types.Object]]:
+    """Return the inputs of the drivers that some drivers read, and the objects whose motion they read."""
+    queue, visited = list(drivers), set[tuple[int, str, int]]()
+    found, objects, own = list[object](), dict[bpy.types.Object, None](), {one.id_data.session_uid for one in queue}
     while queue:
         curve = queue.pop()
         key = curve.id_data.session_uid, curve.data_path, curve.array_index
         if key in visited:
             continue
         visited.add(key)
-        for variable in curve.driver.variables:
-            for target in [one for one in variable.targets if one.id is not None]:
-                is_single = variable.type == "SINGLE_PROP"
-                block, path = _read_property(target) if is_single else (target.id, "")
-                if isinstance(target.id, bpy.types.Object) and (not is_single or _is_derived(path)):
-                    objects[target.id] = None
-                elif is_single:
-                    inner = _drivers_of_property(block, path)
-                    found += [(one.driver.expression, list(_driver_values(one))) for one in inner]
-                    found += list(_strips(block)) if block not in (source, source.data) else []
-                    queue += inner
+        for kind, target in [(one.type, target) for one in curve.driver.variables for target in one.targets]:
+            if kind == "CONTEXT_PROP":
+                found.append(list(_context_values(target)))
+            elif isinstance(target.id, bpy.types.Object) and (kind != "SINGLE_PROP" or _is_derived(target.data_path)):
+                objects[target.id] = None
+            elif target.id is not None:
+                block, path = _read_property(target)
+                inner = _drivers_of_property(block, path)
+                found += [(one.driver.expression, list(driver_values(one))) for one in inner]
+                found += list(_strips(block)) if block.session_uid not in own else []
+                queue += inner
     return found, list(objects)
+
+
+def _context_values(target: Any) -> Iterator[object]:
+    """Iterate over the value or the keyframes of a property of the active scene that the target of a variable reads."""
+    scene, path = bpy.context.scene, target.data_path
+    if target.context_property != "ACTIVE_SCENE" or _is_derived(path):
+        return
+    keyed = [curve for curve in user_fcurves(scene) if path.startswith(curve.data_path)]
+    yield [(curve.array_index, curve.mute, keyframe_points(curve)) for curve in keyed]
+    try:
+        value = None if keyed or _drivers_of_property(scene, path) else scene.path_resolve(path)
+    except (ValueError, TypeError):
+        return
+    if isinstance(value, (bool, int, float)):
+        yield round(value, _DIGITS)
 
 
 def _strips(block: bpy.types.ID) -> Iterator[object]:

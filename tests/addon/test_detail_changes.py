@@ -353,6 +353,129 @@ def time_stretching() -> Case:
     return obj, lambda: setattr(bpy.context.scene.render, "frame_map_new", 200)
 
 
+def linked_anchor(edit: str) -> Case:
+    obj, anchor, parent = sheet(), empty("Anchor"), empty("Parent", 1.0)
+    anchor.parent = parent
+    link = obj.dampsim.links.add()
+    link.other = anchor
+    point = link.points.add()
+    edits: dict[str, Callable[[], Any]] = {
+        "motion": lambda: raise_last_key(parent, 2),
+        "place": lambda: setattr(point, "place", (0.5, 0.5, 0.0)),
+        "removed": lambda: obj.dampsim.links.remove(0),
+    }
+    return obj, edits[edit]
+
+
+def driven_pull(owner: str) -> Case:
+    obj, control = sheet(), empty("Control")
+    control["pull"] = -9.0
+    if owner == "wind":
+        bpy.ops.object.effector_add(type="WIND")
+        read(bpy.context.object, "field.strength", control, '["pull"]')
+        return obj, lambda: control.__setitem__("pull", 1.0)
+    driver = bpy.context.scene.driver_add("gravity", 2).driver
+    variable = driver.variables.new()
+    variable.name, driver.expression = "x", "x"
+    variable.targets[0].id, variable.targets[0].data_path = control, '["pull"]'
+    return obj, lambda: control.__setitem__("pull", 1.0)
+
+
+def followed_wind() -> Case:
+    obj, rig = sheet(), armature(sheet())
+    bpy.ops.object.effector_add(type="WIND")
+    constraint = bpy.context.object.constraints.new("COPY_ROTATION")
+    constraint.target, constraint.subtarget = rig, "low"
+    return obj, lambda: setattr(constraint, "subtarget", "high")
+
+
+def scene_property() -> Case:
+    obj, scene = sheet(), bpy.context.scene
+    scene["amount"] = 0.5
+    driver = obj.driver_add("location", 2).driver
+    variable = driver.variables.new()
+    variable.name, variable.type, driver.expression = "x", "CONTEXT_PROP", "x"
+    variable.targets[0].context_property, variable.targets[0].data_path = "ACTIVE_SCENE", '["amount"]'
+    return obj, lambda: scene.__setitem__("amount", 2.0)
+
+
+def bendy_handle() -> Case:
+    obj, rig = rigged()
+    bone = rig.data.bones["high"]
+    bone.bbone_segments, bone.bbone_handle_type_start = 4, "ABSOLUTE"
+    bone.bbone_custom_handle_start = rig.data.bones["low"]
+    return obj, lambda: setattr(bone, "bbone_custom_handle_start", None)
+
+
+def transferred_weights() -> Case:
+    obj, other = sheet(), sheet()
+    transfer: Any = obj.modifiers.new("Transfer", "DATA_TRANSFER")
+    transfer.object, transfer.use_vert_data, transfer.data_types_verts = other, True, {"VGROUP_WEIGHTS"}
+    obj.modifiers.new("Displace", "DISPLACE").vertex_group = "Part"
+    return obj, lambda: other.vertex_groups["Part"].add(range(25), 0.5, "REPLACE")
+
+
+def text_of_nodes() -> Case:
+    obj, tree, node, time = noded("GeometryNodeInputNamedAttribute")
+    text, scale = tree.nodes.new("FunctionNodeInputString"), tree.nodes.new("ShaderNodeVectorMath")
+    text.string, scale.operation = "Part", "MULTIPLY"
+    tree.links.new(text.outputs[0], node.inputs[0])
+    tree.links.new(node.outputs[0], scale.inputs[0])
+    tree.links.new(time.outputs["Seconds"], scale.inputs[1])
+    link_offset(tree, scale.outputs[0])
+    return obj, lambda: setattr(text, "string", "Pin")
+
+
+def chosen_material() -> Case:
+    obj, tree, node, time = noded("GeometryNodeMaterialSelection")
+    for name in ("Plain", "Chosen"):
+        obj.data.materials.append(bpy.data.materials.new(name))
+    node.inputs[0].default_value = bpy.data.materials["Chosen"]
+    tree.links.new(node.outputs[0], tree.nodes["Set Position"].inputs["Selection"])
+    link_offset(tree, time.outputs["Seconds"])
+    return obj, lambda: setattr(obj.data.polygons[0], "material_index", 1)
+
+
+def text_object() -> Case:
+    obj, tree, node, _ = noded("GeometryNodeObjectInfo")
+    words = bpy.data.objects.new("Words", bpy.data.curves.new("Words", "FONT"))
+    bpy.context.scene.collection.objects.link(words)
+    box = tree.nodes.new("GeometryNodeBoundBox")
+    node.inputs[0].default_value, words.data.body = words, "Hi"
+    tree.links.new(node.outputs["Geometry"], box.inputs[0])
+    link_offset(tree, box.outputs["Max"])
+    return obj, lambda: setattr(words.data, "body", "Hello")
+
+
+def keyed_strips() -> Case:
+    obj = sheet()
+    animate_location(obj)
+    data = obj.animation_data
+    strip = data.nla_tracks.new().strips.new("Walk", 1, data.action)
+    strip.action_slot = data.action.slots[0]
+    data.action = None
+    strip.use_animated_time = strip.use_animated_influence = True
+    for frame, time, influence in ((1, 1.0, 0.0), (5, 5.0, 1.0)):
+        strip.strip_time, strip.influence = time, influence
+        strip.keyframe_insert("strip_time", frame=frame)
+        strip.keyframe_insert("influence", frame=frame)
+
+    def edit() -> None:
+        strip.fcurves.find("strip_time").keyframe_points[1].co.y = 2.0
+
+    return obj, edit
+
+
+def shaped_collider() -> Case:
+    obj, ground = sheet(), sheet()
+    ground.dampsim.enabled, ground.dampsim_collider.is_collider = False, True
+    ground.location.z = -1.0
+    ground.shape_key_add(name="Basis")
+    key = ground.shape_key_add(name="Bump")
+    key.points[3].co.z, key.value = 0.5, 0.3
+    return obj, lambda: setattr(key, "value", 1.0)
+
+
 EDITS: dict[str, tuple[Callable[[], Case], str]] = {
     "texture": (texture, "details of Sheet"),
     "keyed texture": (lambda: texture(keyed=True), "details of Sheet"),
@@ -381,6 +504,20 @@ EDITS: dict[str, tuple[Callable[[], Case], str]] = {
     "gravity": (keyed_gravity, "animation of gravity"),
     "edges": (turned_edge, "edges and faces of Sheet"),
     "envelope": (envelope, "keyframes of Sheet"),
+    "anchor": (lambda: linked_anchor("motion"), "links of Sheet"),
+    "place of link": (lambda: linked_anchor("place"), "links of Sheet"),
+    "removed link": (lambda: linked_anchor("removed"), "links of Sheet"),
+    "driven gravity": (lambda: driven_pull("scene"), "animation of gravity"),
+    "driven wind": (lambda: driven_pull("wind"), "animation of force fields"),
+    "followed wind": (followed_wind, "animation of force fields"),
+    "scene property": (scene_property, "objects read by drivers and nodes of Sheet"),
+    "bendy handle": (bendy_handle, "details of Rig"),
+    "transfer": (transferred_weights, "details of Sheet.001"),
+    "text of nodes": (text_of_nodes, "details of Sheet"),
+    "material": (chosen_material, "details of Sheet"),
+    "text object": (text_object, "details of Words"),
+    "keyed strip": (keyed_strips, "animation settings of Sheet"),
+    "shape of collider": (shaped_collider, "the details of collider Sheet.001"),
     "time": (time_stretching, "Time Stretching 100:100, now 100:200"),
 }
 
@@ -441,6 +578,17 @@ def test_renamed_groups_keep_details(load: Load) -> None:
     cache.filepath = "//moved/other.pc2"
     assert "details of Sheet" in changed_inputs(load, obj, before)
     assert scene.frame_current == 1
+
+
+def test_saved_node_inputs_are_no_changes(load: Load, tmp_path: Path) -> None:
+    """Blender saves the switch from a value to an attribute as a number."""
+    new_scene(5)
+    obj, tree, _, _ = noded("GeometryNodeInputSceneTime")
+    tree.interface.new_socket("Size", in_out="INPUT", socket_type="NodeSocketFloat")
+    before = inputs(load, obj)
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "saved.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "saved.blend"))
+    assert changed_inputs(load, bpy.data.objects["Sheet"], before) == []
 
 
 def test_collider_details_outdate_bake(load: Load, tmp_path: Path) -> None:
