@@ -9,7 +9,7 @@ import bpy
 from ...core import CacheError, DampSimError
 from ...core.base.wording import format_count
 from ...core.scene.fingerprint import cache_inputs, describe_changes
-from ..model.caches import frame_cache
+from ..model.caches import upcoming_cache
 from ..model.colliders import active_colliders
 from ..model.groups import group_of
 from ..scene_reader.isolation import isolated_sampler
@@ -75,10 +75,11 @@ def object_info(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bp
     group = obj.dampsim
     numbers, damaged, changed, problem, folder = [], [], [], "", ""
     try:
-        if group.cache_id or group.together:
-            cache = frame_cache(obj)
+        # A bake that was not saved has left frames that the next one finds.
+        cache = upcoming_cache(group_of(obj))
+        header = cache.compatible_header()
+        if header is not None or group.cache_id or group.together:
             folder = str(cache.folder)
-            header = cache.compatible_header()
             numbers = cache.frame_numbers()
             for number in numbers:
                 try:

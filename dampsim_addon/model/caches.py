@@ -7,13 +7,15 @@ import hashlib
 import re
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import bpy
 
 from ...core import CacheError, FrameCache
 from ...core.base.untrusted_files import is_link
+from ...core.frames.header import Header
 from .groups import Group, cache_ids, group_of
 
 # Pattern of the cache names that ensure_own_cache() assigns.
@@ -37,14 +39,13 @@ def unsaved_cache_folder() -> Path:
     return Path(bpy.app.tempdir) / DEFAULT_FOLDER_NAME
 
 
-def _named_folder(obj: bpy.types.Object, name: str) -> Path:
-    """Return the folder with a cache name in the object's cache folder.
+def _named_folder(chosen: str, name: str) -> Path:
+    """Return the folder with a cache name in a chosen cache folder.
 
     An object without one has its caches in the temporary folder until the file is saved, or in DampSim's own folder.
     """
-    folder = obj.dampsim.cache_folder
-    if folder:
-        return Path(bpy.path.abspath(folder)).absolute() / name
+    if chosen:
+        return Path(bpy.path.abspath(chosen)).absolute() / name
     unsaved, private = unsaved_cache_folder() / name, private_cache_folder() / name
     is_unsaved = not blend_path() and not _is_folder(private)
     return unsaved if is_unsaved or _is_folder(unsaved) else private
@@ -62,12 +63,12 @@ def cache_folder(obj: bpy.types.Object) -> Path:
     group = group_of(obj)
     if group.is_single:
         return target_folder(obj)
-    return _named_folder(group.members[0], _safe_folder_name(obj.dampsim.together))
+    return _named_folder(group.members[0].dampsim.cache_folder, _safe_folder_name(obj.dampsim.together))
 
 
 def target_folder(obj: bpy.types.Object) -> Path:
     """Return the folder of the files of an object's bake."""
-    return _named_folder(obj, _safe_folder_name(obj.dampsim.cache_id))
+    return _named_folder(obj.dampsim.cache_folder, _safe_folder_name(obj.dampsim.cache_id))
 
 
 def group_folders(group: Group) -> list[Path]:
@@ -93,20 +94,6 @@ def remove_empty_default_folder(folder: Path) -> None:
     if folder.name == DEFAULT_FOLDER_NAME:
         with contextlib.suppress(OSError):
             folder.rmdir()
-
-
-def _choose_cache_folder(group: Group, is_copy: bool) -> None:
-    """Let the caches of a group lie beside the .blend file, unless the user has chosen a folder.
-
-    Caches of earlier versions stay where they are.  is_copy: whether the frames come from another file.
-    """
-    if not blend_path() or (not is_copy and any(_is_folder(folder) for folder in group_folders(group))):
-        return
-    chosen = [obj.dampsim.cache_folder for obj in group.members]
-    is_default = [not one or (is_copy and Path(bpy.path.abspath(one)).name == DEFAULT_FOLDER_NAME) for one in chosen]
-    folder = writable_default_folder(blend_path()) if any(is_default) else None
-    for obj in (obj for obj, replace in zip(group.members, is_default, strict=True) if replace):
-        obj.dampsim.cache_folder = relative_path(str(folder), str(Path(bpy.data.filepath).parent)) if folder else ""
 
 
 def relative_path(path: str, start: str) -> str:
@@ -170,64 +157,138 @@ def frame_cache(obj: bpy.types.Object) -> FrameCache:
     return FrameCache(cache_folder(obj), group.name, blend_path(), cache_ids(group))
 
 
+@dataclass(frozen=True)
+class _CachePlan:
+    """Cache that the next bake of a group will use.
+
+    names, chosen: cache name and chosen cache folder of each member.  together: name of the group's cache.
+    source: cache of another file, or of the original of a duplicate, from which this one is copied if it has no frames;
+    None to copy none.
+    """
+
+    group: Group
+    names: Mapping[bpy.types.Object, str]
+    chosen: Mapping[bpy.types.Object, str]
+    together: str
+    source: FrameCache | None
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the simulated frames."""
+        first = self.group.members[0]
+        name = self.names[first] if self.group.is_single else self.together
+        return _named_folder(self.chosen[first], _safe_folder_name(name))
+
+    @property
+    def folders(self) -> list[Path]:
+        """Return the folders of the simulated frames and of the files of the bakes."""
+        files = (_named_folder(self.chosen[obj], _safe_folder_name(name)) for obj, name in self.names.items())
+        return [self.folder, *files]
+
+    def cache(self) -> FrameCache:
+        """Return the cache, which may not exist."""
+        return FrameCache(self.folder, self.group.name, blend_path(), cache_ids(self.group))
+
+    def copied_cache(self) -> FrameCache | None:
+        """Return the cache to copy from. None if there is none, or this cache has frames, which a killed bake left."""
+        source = self.source
+        if source is None or source.folder == self.folder or _readable_header(self.cache()) is not None:
+            return None
+        header = _readable_header(source)
+        # Frames of another version are not copied: they cannot be read.
+        return None if header is None or header.incompatibility else source
+
+
+def _readable_header(cache: FrameCache) -> Header | None:
+    """Return the header of a cache; None for a damaged one, which will be created anew."""
+    try:
+        return cache.header()
+    except CacheError:
+        return None
+
+
 def ensure_own_cache(group: Group) -> Iterator[tuple[int, int]]:
     """Assign a cache of its own to a group; yields (done, total) numbers of copied frames.
 
-    A duplicated object still refers to the cache of the original, which keeps it. A file saved under another name
-    refers to the cache of the first file, and its frames are copied. The cache name is a hash of the names of file and
-    object, so that a bake killed before the file was saved is found again. It never changes afterwards.
+    A file saved under another name refers to the cache of the first file, and a duplicated object to that of its
+    original. Its frames are copied. The cache name is a hash of the names of file and object, or group, so that a bake
+    killed before the file was saved is found again. It changes only if frames are copied.
     """
-    first, source = group.members[0], _cache_to_copy(group)
+    plan = _plan_cache(group)
     for obj in group.members:
-        _assign_cache_id(obj, source if group.is_single else None)
-    if source is not None and not group.is_single:
-        group_id = uuid.uuid4().hex[:16]
-        for obj in group.members:
-            obj.dampsim.together = group_id
-    _choose_cache_folder(group, source is not None)
-    # An existing cache is left by a killed bake. Frames of another version are not copied: they cannot be read.
-    if source is not None and source.folder != cache_folder(first) and frame_cache(first).header() is None:
-        header = source.header()
-        if header is not None and not header.incompatibility:
-            yield from frame_cache(first).copy_from(source)
+        settings = obj.dampsim
+        settings.cache_id, settings.cache_folder = plan.names[obj], plan.chosen[obj]
+        if not group.is_single:
+            settings.together = plan.together
+    copied = plan.copied_cache()
+    if copied is not None:
+        yield from plan.cache().copy_from(copied)
 
 
 def upcoming_cache(group: Group) -> FrameCache:
     """Return the cache with the frames that the next bake of a group finds, without assigning one."""
-    first, source = group.members[0], _cache_to_copy(group)
-    if source is not None or not group.is_single:
-        return source or frame_cache(first)
-    name = _free_cache_id(first)
-    folder = _named_folder(first, _safe_folder_name(name))
-    beside = Path(blend_path()).absolute().parent / DEFAULT_FOLDER_NAME / folder.name
-    if name and not first.dampsim.cache_folder and blend_path() and _is_folder(beside):
-        folder = beside
-    return FrameCache(folder, group.name, blend_path(), cache_ids(group))
+    plan = _plan_cache(group)
+    found = plan.copied_cache() or plan.cache()
+    if blend_path():
+        # The plan has created it, to find out whether it can be written.
+        remove_empty_default_folder(Path(blend_path()).absolute().parent / DEFAULT_FOLDER_NAME)
+    return found
+
+
+def _plan_cache(group: Group) -> _CachePlan:
+    """Return the cache that the next bake of a group will use. Changes nothing in the file."""
+    source, together = _cache_to_copy(group), str(group.members[0].dampsim.together)
+    names = {obj: str(obj.dampsim.cache_id) for obj in bpy.data.objects}
+    for obj in group.members:
+        previous = names.pop(obj)
+        # The files of the bakes belong to the other file or object, too.
+        name = previous if previous and source is None else _hashed_name(obj.name)
+        if not name or name in names.values() or (source is not None and name == previous):
+            name = uuid.uuid4().hex[:16]
+        names[obj] = name
+    if source is not None and not group.is_single:
+        previous, together = together, _hashed_name(together)
+        together = together if together not in ("", previous) else uuid.uuid4().hex[:16]
+    kept = {obj: str(obj.dampsim.cache_folder) for obj in group.members}
+    plan = _CachePlan(group, {obj: names[obj] for obj in group.members}, kept, together, source)
+    return replace(plan, chosen=_default_folders(plan))
+
+
+def _default_folders(plan: _CachePlan) -> Mapping[bpy.types.Object, str]:
+    """Return the cache folders of the members: beside the .blend file, unless the user has chosen others.
+
+    Caches of earlier versions stay where they are.
+    """
+    is_copy, chosen = plan.source is not None, plan.chosen
+    if not blend_path() or (not is_copy and any(map(_is_folder, plan.folders))):
+        return chosen
+    replaced = [
+        obj for obj, one in chosen.items()
+        if not one or (is_copy and Path(bpy.path.abspath(one)).name == DEFAULT_FOLDER_NAME)
+    ]  # fmt: skip
+    folder = writable_default_folder(blend_path()) if replaced else None
+    place = relative_path(str(folder), str(Path(bpy.data.filepath).parent)) if folder else ""
+    return {**chosen, **dict.fromkeys(replaced, place)}
+
+
+def _hashed_name(name: str) -> str:
+    """Return the cache name of an object or a group of this file; '' for a file that was never saved."""
+    return hashlib.sha256(_encode_path(f"{blend_path()}\n{name}")).hexdigest()[:16] if blend_path() else ""
 
 
 def _cache_to_copy(group: Group) -> FrameCache | None:
-    """Return the cache of another file, if its frames will be copied by the next bake of a group."""
+    """Return the cache of a group if it belongs to another file, or if other objects refer to it; otherwise None."""
     first = group.members[0]
-    settings = first.dampsim
-    # Otherwise the cache name belongs to another object.
-    can_have_frames = settings.together or (settings.cache_id and settings.cache_id not in other_cache_ids(first))
-    return frame_cache(first) if can_have_frames and not is_cache_owner(first) else None
-
-
-def _assign_cache_id(obj: bpy.types.Object, source: FrameCache | None) -> None:
-    """Assign an unused cache name to an object. source: cache of another file, whose frames will be copied."""
-    name = _free_cache_id(obj, is_copy=source is not None)
-    if not name or (source and source.folder.name == name):
-        name = uuid.uuid4().hex[:16]
-    obj.dampsim.cache_id = name
-
-
-def _free_cache_id(obj: bpy.types.Object, *, is_copy: bool = False) -> str:
-    """Return the own cache name of an object, or else that of its file and name; '' if other objects use it."""
-    name = "" if is_copy else str(obj.dampsim.cache_id)
-    if not name and blend_path():
-        name = hashlib.sha256(_encode_path(f"{blend_path()}\n{obj.name}")).hexdigest()[:16]
-    return "" if name in other_cache_ids(obj) else name
+    together, name = str(first.dampsim.together), str(first.dampsim.cache_id)
+    if not (together or name):
+        return None
+    if group.is_single and not together:
+        is_shared = name in other_cache_ids(first)
+    else:
+        # A copied scene has a group of the same name.
+        others = (obj for obj in bpy.data.objects if obj.library is None and obj not in group.members)
+        is_shared = any(obj.dampsim.together == together for obj in others)
+    return frame_cache(first) if is_shared or not is_cache_owner(first) else None
 
 
 def other_cache_ids(obj: bpy.types.Object) -> set[str]:

@@ -118,21 +118,6 @@ def test_lost_save_finds_its_frames(load: Load, is_beside: bool, tmp_path: Path)
     assert result.problem == ""
 
 
-def test_copy_without_frames_refused_at_once(load: Load, tmp_path: Path) -> None:
-    """The frames belong to the original."""
-    new_scene()
-    obj = wobbler(tmp_path)
-    api = load("dampsim_addon.api")
-    assert [one.problem for one in api.bake([obj])] == [""]
-    copy = obj.copy()
-    copy.data = obj.data.copy()
-    bpy.context.collection.objects.link(copy)
-    steps: list[str] = []
-    (result,) = api.bake([copy], start=5, progress=lambda done, total, text: steps.append(text))
-    assert "no frame is simulated, so it cannot be re-baked from frame 5" in result.problem
-    assert steps == []
-
-
 def test_export_path_with_suffix(load: Load, tmp_path: Path) -> None:
     new_scene(3)
     obj = wobbler(tmp_path / "cache")

@@ -1,0 +1,226 @@
+"""Frames that a bake finds: after lost saves, killed bakes, copies of files, and duplicates of objects and scenes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import bpy
+import pytest
+from scenes import add_simulation, new_scene
+
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
+Load = Callable[[str], ModuleType]
+LAST = 8
+
+
+def box(name: str, cache: object = "", place: float = 0.0) -> bpy.types.Object:
+    """Return a coarse box that is pinned at its foot and moved to the side."""
+    bpy.ops.mesh.primitive_cube_add(location=(0.0, place, 0.0))
+    obj = bpy.context.object
+    obj.name = obj.data.name = name
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.ops.mesh.subdivide(number_cuts=2)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    pins = [vertex.index for vertex in obj.data.vertices if vertex.co.z < -0.9]
+    obj.vertex_groups.new(name="Pin").add(pins, 1.0, "REPLACE")
+    for frame, x in ((1, 0.0), (3, 0.0), (6, 0.6)):
+        obj.location.x = x
+        obj.keyframe_insert("location", frame=frame)
+    add_simulation(obj, cache, resolution=100, range_blend=2)
+    return obj
+
+
+def pair(load: Load) -> list[bpy.types.Object]:
+    """Return two boxes of one simulation group."""
+    boxes = [box("A"), box("B", place=3.0)]
+    load("dampsim_addon.model.groups").join_group(boxes)
+    return boxes
+
+
+def save(path: Path) -> None:
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+
+
+def reopen(path: Path) -> list[bpy.types.Object]:
+    """Open a file, and return its simulated objects."""
+    bpy.ops.wm.open_mainfile(filepath=str(path))
+    return [obj for obj in bpy.data.objects if obj.dampsim.enabled]
+
+
+def problems(load: Load, objects: list[bpy.types.Object], **options: Any) -> list[str]:
+    """Bake and return the problems."""
+    return [one.problem for one in load("dampsim_addon.api").bake(objects, **options)]
+
+
+def stop_at(load: Load, objects: list[bpy.types.Object], number: int, **options: Any) -> None:
+    """Begin a bake, and stop it as a killed process would."""
+    group = load("dampsim_addon.model.groups").group_of(objects[0])
+    layer = bpy.context.view_layer
+    steps = load("dampsim_addon.jobs.bake").bake_group(bpy.context.scene, layer, group, False, **options)
+    while (step := next(steps)).text != "Simulating" or step.completed < number:
+        pass
+    steps.close()
+
+
+OPTIONS: list[dict[str, Any]] = [{"start": 5}, {"frames": (4, 7)}]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=["start", "range"])
+def test_lost_save_of_group(load: Load, options: dict[str, Any], tmp_path: Path) -> None:
+    """The group knows the name of its cache, but not yet that it lies beside the file."""
+    new_scene(LAST)
+    boxes = pair(load)
+    save(tmp_path / "shot.blend")
+    assert problems(load, boxes) == ["", ""]
+    boxes = reopen(tmp_path / "shot.blend")
+    assert [load("dampsim_addon.api").info(obj).cached for obj in boxes] == [LAST, LAST]
+    assert problems(load, boxes, **options) == ["", ""]
+
+
+def test_info_counts_lost_frames(load: Load, tmp_path: Path) -> None:
+    new_scene(LAST)
+    obj = box("A")
+    save(tmp_path / "shot.blend")
+    info = load("dampsim_addon.api").info
+    assert (info(obj).cached, info(obj).cache) == (0, "")
+    # Asking creates no folder.
+    assert [path.name for path in tmp_path.iterdir()] == ["shot.blend"]
+    assert problems(load, [obj]) == [""]
+    (obj,) = reopen(tmp_path / "shot.blend")
+    assert info(obj).cached == LAST
+    assert info(obj).text.startswith("8 of 8 frames simulated; not baked")
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["object", "group"])
+def test_killed_bake_to_other_output(load: Load, joined: bool, tmp_path: Path) -> None:
+    """The frames that a killed bake has left for another file come before those of the first file."""
+    new_scene(4)
+    boxes = pair(load) if joined else [box("A")]
+    first, other = tmp_path / "first.blend", tmp_path / "other.blend"
+    save(first)
+    assert set(problems(load, boxes)) == {""}
+    bpy.context.scene.frame_end = LAST
+    save(first)
+    caches = load("dampsim_addon.model.caches")
+    with caches.override_blend_path(str(other)):
+        stop_at(load, boxes, 7)
+    boxes = reopen(first)
+    stages: list[str] = []
+    with caches.override_blend_path(str(other)):
+        results = problems(load, boxes, start=7, progress=lambda done, total, text: stages.append(text))
+    assert set(results) == {""}
+    assert stages.count("Simulating") == 2
+    assert "Copying" not in stages
+    # The first file still has its four frames.
+    boxes = reopen(first)
+    assert {load("dampsim_addon.api").info(obj).cached for obj in boxes} == {4}
+
+
+@pytest.mark.parametrize("target", ["POINT_CACHE", "MDD"])
+def test_group_of_other_file_keeps_files(load: Load, target: str, tmp_path: Path) -> None:
+    """A group saved under another name writes the files of its bakes beside those of the first file."""
+    new_scene(LAST)
+    boxes = pair(load)
+    save(tmp_path / "first.blend")
+    assert problems(load, boxes, target=target) == ["", ""]
+    save(tmp_path / "first.blend")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("bake.*")}
+    assert len(before) >= 2
+    save(tmp_path / "other.blend")
+    for obj in boxes:
+        obj.dampsim.bounce = 60.0
+    assert problems(load, boxes) == ["", ""]
+    assert {path: path.read_bytes() for path in before} == before
+    assert len(list(tmp_path.rglob("bake.*"))) == 2 * len(before)
+    load("dampsim_addon.api").clear(boxes)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=["start", "range"])
+@pytest.mark.parametrize("is_original", [True, False], ids=["original", "duplicate"])
+def test_duplicate_and_original_find_frames(
+    load: Load, is_original: bool, options: dict[str, Any], tmp_path: Path
+) -> None:
+    """Both refer to the same frames until one of them is baked, which copies them."""
+    new_scene(LAST)
+    obj = box("A", tmp_path)
+    assert problems(load, [obj]) == [""]
+    frames = {path: path.read_bytes() for path in tmp_path.rglob("*.frame")}
+    copy = obj.copy()
+    copy.data = obj.data.copy()
+    bpy.context.collection.objects.link(copy)
+    baked, other = (obj, copy) if is_original else (copy, obj)
+    assert problems(load, [baked], **options) == [""]
+    assert baked.dampsim.cache_id != other.dampsim.cache_id
+    assert {path: path.read_bytes() for path in frames} == frames
+    # The other one is the only user of the earlier frames now.
+    stages: set[str] = set()
+    assert problems(load, [other], progress=lambda done, total, text: stages.add(text)) == [""]
+    assert not {"Copying", "Simulating"} & stages
+
+
+def test_preview_range_after_duplication(load: Load, tmp_path: Path) -> None:
+    """The button that offers the frames of the preview range bakes them."""
+    new_scene(LAST)
+    obj = box("A", tmp_path)
+    assert problems(load, [obj]) == [""]
+    copy = obj.copy()
+    copy.data = obj.data.copy()
+    bpy.context.collection.objects.link(copy)
+    scene = bpy.context.scene
+    scene.use_preview_range, scene.frame_preview_start, scene.frame_preview_end = True, 4, 7
+    for one in (copy, obj):
+        assert load("dampsim_addon.status.next_bake").bake_label([one], scene) == "Re-bake Frames 4 to 7"
+        assert problems(load, [one]) == [""]
+
+
+def test_moved_duplicate_is_simulated_anew(load: Load, tmp_path: Path) -> None:
+    """The copied frames of another animation are outdated."""
+    new_scene(LAST)
+    obj = box("A", tmp_path)
+    assert problems(load, [obj]) == [""]
+    copy = obj.copy()
+    copy.data = obj.data.copy()
+    bpy.context.collection.objects.link(copy)
+    copy.animation_data_clear()
+    copy.location = (5.0, 0.0, 1.0)
+    (problem,) = problems(load, [copy], start=5)
+    assert "changed since the last bake" in problem
+    assert problems(load, [copy]) == [""]
+    cache = load("dampsim_addon.model.caches").frame_cache(copy)
+    assert float(cache.read_shape(LAST, copy.name)[:, 0].mean()) == pytest.approx(5.0, abs=0.1)
+
+
+def test_copied_scene_keeps_frames(load: Load, tmp_path: Path) -> None:
+    """The group of a copied scene does not write into the cache of the original."""
+    new_scene(LAST)
+    boxes = pair(load)
+    save(tmp_path / "shot.blend")
+    assert problems(load, boxes) == ["", ""]
+    frames = {path: path.read_bytes() for path in tmp_path.rglob("*.frame")}
+    original = bpy.context.scene
+    bpy.ops.scene.new(type="FULL_COPY")
+    scene = next(one for one in bpy.data.scenes if one != original)
+    copies = [obj for obj in scene.objects if obj.dampsim.enabled]
+    for obj in copies:
+        obj.dampsim.bounce = 60.0
+    with bpy.context.temp_override(scene=scene, view_layer=scene.view_layers[0]):
+        assert problems(load, copies) == ["", ""]
+    assert {path: path.read_bytes() for path in frames} == frames
+    assert {obj.dampsim.together for obj in copies}.isdisjoint(obj.dampsim.together for obj in boxes)
+
+
+def test_damaged_frames_of_original(load: Load, tmp_path: Path) -> None:
+    """A duplicate can be baked although the head of the original's cache is damaged."""
+    new_scene(LAST)
+    obj = box("A", tmp_path)
+    assert problems(load, [obj]) == [""]
+    (head,) = tmp_path.rglob("header.json")
+    head.write_text("{")
+    copy = obj.copy()
+    copy.data = obj.data.copy()
+    bpy.context.collection.objects.link(copy)
+    assert problems(load, [copy]) == [""]
