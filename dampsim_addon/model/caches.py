@@ -161,28 +161,28 @@ def frame_cache(obj: bpy.types.Object) -> FrameCache:
 class _CachePlan:
     """Cache that the next bake of a group will use.
 
-    names, chosen: cache name and chosen cache folder of each member.  together: name of the group's cache.
+    names, parents: cache name and chosen cache folder of each member.  group_id: name of the group's cache.
     source: cache of another file, or of the original of a duplicate, from which this one is copied if it has no frames;
     None to copy none.
     """
 
     group: Group
     names: Mapping[bpy.types.Object, str]
-    chosen: Mapping[bpy.types.Object, str]
-    together: str
+    parents: Mapping[bpy.types.Object, str]
+    group_id: str
     source: FrameCache | None
 
     @property
     def folder(self) -> Path:
         """Return the folder of the simulated frames."""
         first = self.group.members[0]
-        name = self.names[first] if self.group.is_single else self.together
-        return _named_folder(self.chosen[first], _safe_folder_name(name))
+        name = self.names[first] if self.group.is_single else self.group_id
+        return _named_folder(self.parents[first], _safe_folder_name(name))
 
     @property
     def folders(self) -> list[Path]:
         """Return the folders of the simulated frames and of the files of the bakes."""
-        files = (_named_folder(self.chosen[obj], _safe_folder_name(name)) for obj, name in self.names.items())
+        files = (_named_folder(self.parents[obj], _safe_folder_name(name)) for obj, name in self.names.items())
         return [self.folder, *files]
 
     def cache(self) -> FrameCache:
@@ -217,9 +217,9 @@ def ensure_own_cache(group: Group) -> Iterator[tuple[int, int]]:
     plan = _plan_cache(group)
     for obj in group.members:
         settings = obj.dampsim
-        settings.cache_id, settings.cache_folder = plan.names[obj], plan.chosen[obj]
+        settings.cache_id, settings.cache_folder = plan.names[obj], plan.parents[obj]
         if not group.is_single:
-            settings.together = plan.together
+            settings.together = plan.group_id
     copied = plan.copied_cache()
     if copied is not None:
         yield from plan.cache().copy_from(copied)
@@ -251,7 +251,7 @@ def _plan_cache(group: Group) -> _CachePlan:
         together = together if together not in ("", previous) else uuid.uuid4().hex[:16]
     kept = {obj: str(obj.dampsim.cache_folder) for obj in group.members}
     plan = _CachePlan(group, {obj: names[obj] for obj in group.members}, kept, together, source)
-    return replace(plan, chosen=_default_folders(plan))
+    return replace(plan, parents=_default_folders(plan))
 
 
 def _default_folders(plan: _CachePlan) -> Mapping[bpy.types.Object, str]:
@@ -259,7 +259,7 @@ def _default_folders(plan: _CachePlan) -> Mapping[bpy.types.Object, str]:
 
     Caches of earlier versions stay where they are.
     """
-    is_copy, chosen = plan.source is not None, plan.chosen
+    is_copy, chosen = plan.source is not None, plan.parents
     if not blend_path() or (not is_copy and any(map(_is_folder, plan.folders))):
         return chosen
     replaced = [
@@ -282,8 +282,8 @@ def _cache_to_copy(group: Group) -> FrameCache | None:
     together, name = str(first.dampsim.together), str(first.dampsim.cache_id)
     if not (together or name):
         return None
-    if group.is_single and not together:
-        is_shared = name in other_cache_ids(first)
+    if group.is_single:
+        is_shared = bool(name) and name in other_cache_ids(first)
     else:
         # A copied scene has a group of the same name.
         others = (obj for obj in bpy.data.objects if obj.library is None and obj not in group.members)

@@ -213,6 +213,19 @@ def test_copied_scene_keeps_frames(load: Load, tmp_path: Path) -> None:
     assert {obj.dampsim.together for obj in copies}.isdisjoint(obj.dampsim.together for obj in boxes)
 
 
+def test_member_in_other_scene_keeps_cache(load: Load, tmp_path: Path) -> None:
+    """A member that was moved to another scene is simulated alone, and not copied again by each bake."""
+    new_scene(LAST)
+    boxes = pair(load)
+    save(tmp_path / "shot.blend")
+    bpy.data.scenes.new("Other").collection.objects.link(boxes[1])
+    bpy.context.scene.collection.objects.unlink(boxes[1])
+    assert problems(load, boxes[:1]) == [""]
+    first = boxes[0].dampsim.cache_id
+    assert problems(load, boxes[:1]) == [""]
+    assert boxes[0].dampsim.cache_id == first
+
+
 def test_damaged_frames_of_original(load: Load, tmp_path: Path) -> None:
     """A duplicate can be baked although the head of the original's cache is damaged."""
     new_scene(LAST)
