@@ -143,20 +143,26 @@ def _reusable_frames(
 
     Raises StaleCacheError if other inputs made them, and CacheError if the frames are incomplete.
     """
+    if start == first:
+        # Nothing is kept, so nothing can be outdated.
+        return []
     header = cache.compatible_header()
     numbers = [] if header is None else [number for number in cache.frame_numbers() if number <= last]
     if header is not None and numbers:
         changed = describe_changes(header.inputs, scene_inputs)
         if changed:
-            raise StaleCacheError(
-                f"{cache.name}: {' and '.join(changed)} changed since the last bake. Clear the bake or bake again."
-            )
+            raise StaleCacheError(outdated_message(cache.name, changed))
         if numbers[0] != first:
             raise CacheError(f"{cache.name}: frame {first} is missing from the cache in {cache.folder}. Bake again.")
     if start is None:
         return numbers
     check_start(cache.name, numbers, start, first, last)
     return [number for number in numbers if number < start]
+
+
+def outdated_message(name: str, changed: Sequence[str]) -> str:
+    """Return the message about changed inputs of cached frames that should be kept. name: of the shot."""
+    return f"{name}: {' and '.join(changed)} changed since the last bake. Clear the bake or bake again."
 
 
 def check_start(name: str, numbers: Sequence[int], start: int, first: int, last: int) -> None:
@@ -187,14 +193,11 @@ def rebake_range(
     Raises CacheError if the range cannot be simulated. If it is stopped, the cached frames play as before.
     """
     scene = simulation.scene
-    check_range(cache, part, scene.first, scene.last, is_loop=scene.is_loop)
+    check_range(cache, part, scene.first, scene.last, scene.fps, is_loop=scene.is_loop)
     last = cache.read(part.first - 1)
     fault = find_fault(last, None, simulation, simulation.sample_frame(last.number).samples[-1])
     if fault:
-        raise StaleCacheError(
-            f"{cache.name}: frame {last.number} cannot be continued, because {fault}. A range can change dials and "
-            "animation, but not the mesh, Resolution or Kind. Re-bake all frames instead."
-        )
+        raise _discontinuity_error(cache.name, last.number, fault)
     total = part.last - part.first + 1
     has_end = part.last < scene.last or scene.is_loop
     weights, meter = blend_weights(part, has_end=has_end), BlendMeter(scene, part, has_end=has_end)
@@ -225,12 +228,27 @@ def _add_cached_shapes(meter: BlendMeter, cache: FrameCache, number: int) -> Non
     meter.add(number, shapes, shapes, shapes)
 
 
-def check_range(cache: FrameCache, part: RebakedRange, first: int, last: int, *, is_loop: bool) -> None:
-    """Raise SceneError or CacheError if a range cannot be simulated again. first, last: of the shot."""
+def _discontinuity_error(name: str, number: int, fault: str) -> StaleCacheError:
+    """Return the error for a range that cannot begin with a cached frame. fault: the reason, as a clause."""
+    return StaleCacheError(
+        f"{name}: frame {number} cannot be continued, because {fault}. A range can change dials and animation, but not "
+        "the mesh, Resolution or Kind. Re-bake all frames instead."
+    )
+
+
+def check_range(cache: FrameCache, part: RebakedRange, first: int, last: int, fps: float, *, is_loop: bool) -> None:
+    """Raise SceneError or CacheError if a range cannot be simulated again.
+
+    first, last, fps: first and last frame of the shot, and frames per second.
+    """
     check_blends(cache.name, part, first, last, cache.ranges(), is_loop=is_loop)
-    if cache.compatible_header() is None or cache.frame_numbers()[-1:] < [last]:
+    header = cache.compatible_header()
+    numbers = cache.frame_numbers() if header is not None else []
+    if header is None or not numbers or first < numbers[0] or numbers[-1] < last:
         words = f"{cache.name}: frames {part.first} to {part.last}"
         raise CacheError(f"{words} can be re-baked once all frames of the shot are simulated; finish the bake first.")
+    if header.inputs.get("shared", {}).get("the frame rate", fps) != fps:
+        raise _discontinuity_error(cache.name, part.first - 1, "it has another frame rate")
 
 
 def check_blends(

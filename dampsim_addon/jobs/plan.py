@@ -8,12 +8,15 @@ from dataclasses import dataclass
 
 import bpy
 
+from ...core import StaleCacheError
 from ...core.frames.cache import RebakedRange
-from ...core.simulation.bake import check_range, check_start
+from ...core.simulation.bake import check_range, check_start, outdated_message
 from .. import live
+from ..blender.sampler import frame_rate
 from ..model import colliders, force_fields
 from ..model.caches import frame_cache, upcoming_cache
 from ..model.groups import Group, last_frame
+from ..status.bake_changes import setting_changes
 from ..status.followed_names import follow_names
 from ..status.next_bake import BakeAction, check_resumable, next_bake
 from .refusals import check_refusals
@@ -89,7 +92,17 @@ def plan_bake(
     # The same checks follow the preparation, which may take long.
     if part is not None:
         is_loop = any(member.dampsim.loop for member in group.members)
-        check_range(upcoming_cache(group), part, first, last, is_loop=is_loop)
+        check_range(upcoming_cache(group), part, first, last, frame_rate(scene), is_loop=is_loop)
     if start is not None and not restart:
         check_start(group.name, upcoming_cache(group).frame_numbers(), start, first, last)
+        if start > first:
+            _check_settings(group, scene)
     return BakePlan(began, group, scene, restart, start, resume, part, last)
+
+
+def _check_settings(group: Group, scene: bpy.types.Scene) -> None:
+    """Raise StaleCacheError if dials or settings of the cached frames, which should be kept, have changed."""
+    header = upcoming_cache(group).compatible_header()
+    changes = [] if header is None else setting_changes(group, scene, header.inputs)
+    if changes:
+        raise StaleCacheError(outdated_message(group.name, changes))

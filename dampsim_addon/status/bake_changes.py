@@ -32,7 +32,7 @@ from ..blender.sampler import frame_rate, gravity
 from ..model.cache_status import known_status
 from ..model.colliders import collider_settings
 from ..model.force_fields import force_field_settings
-from ..model.groups import cache_ids, group_of, last_frame
+from ..model.groups import Group, cache_ids, group_of, last_frame
 from ..model.objects import refresh_active
 from ..model.properties import VERTEX_GROUP_ROLES, effective_value, read_settings
 from ..scene_reader.parts import animated_part_dials, assigned_parts
@@ -158,15 +158,17 @@ def changes_since_bake(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[st
 
 def changes_since_simulation(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
     """Return the changes since the cached frames were simulated, in words, as far as they are known without a bake."""
-    return _setting_changes(obj, scene) or _changes(obj, scene, of_simulation=True)
+    return _changes_since_header(obj, scene) or _changes(obj, scene, of_simulation=True)
 
 
-def _setting_changes(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
+def _changes_since_header(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
     """Return the dials and settings that differ from those in the header of the cache. Keyframed dials are left out."""
     stored = known_status(obj).inputs
-    if stored is None:
-        return []
-    group = group_of(obj)
+    return [] if stored is None else setting_changes(group_of(obj), scene, stored)
+
+
+def setting_changes(group: Group, scene: bpy.types.Scene, stored: Mapping[str, Any]) -> list[str]:
+    """Return the dials and settings of a group that differ from inputs of cached frames, without keyframed dials."""
     bodies = {
         mark: (member.name, member.dampsim.kind, _unkeyed_dials(member))
         for member, mark in zip(group.members, cache_ids(group).values(), strict=True)

@@ -237,3 +237,55 @@ def test_damaged_frames_of_original(load: Load, tmp_path: Path) -> None:
     copy.data = obj.data.copy()
     bpy.context.collection.objects.link(copy)
     assert problems(load, [copy]) == [""]
+
+
+CHANGES: dict[str, tuple[Callable[[bpy.types.Object], None], dict[str, Any], str]] = {
+    "dial": (lambda obj: setattr(obj.dampsim, "bounce", 70.0), {"start": 5}, "Bounce (30, now 70) changed since"),
+    "kind": (lambda obj: setattr(obj.dampsim, "kind", "SPRINGS"), {"start": 5}, "the kind changed since the last bake"),
+    "rate": (lambda _: setattr(bpy.context.scene.render, "fps", 12), {"start": 5}, "frame rate (24, now 12) changed"),
+    "rate of range": (
+        lambda _: setattr(bpy.context.scene.render, "fps", 12), {"frames": (4, 7)},
+        "frame 3 cannot be continued, because it has another frame rate. A range can change dials and animation",
+    ),
+    "first frame": (
+        lambda _: setattr(bpy.context.scene, "frame_start", 0), {"start": 5}, "the first frame (1, now 0) changed since"
+    ),
+    "first frame of range": (
+        lambda _: setattr(bpy.context.scene, "frame_start", 0), {"frames": (4, 7)},
+        "can be re-baked once all frames of the shot are simulated; finish the bake first",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("is_saved", [True, False], ids=["saved", "lost save"])
+@pytest.mark.parametrize("case", CHANGES)
+def test_known_changes_refused_at_once(load: Load, case: str, is_saved: bool, tmp_path: Path) -> None:
+    """Frames that are known to be outdated are reported before the preparation, and the proposed fix works."""
+    change, options, words = CHANGES[case]
+    new_scene(LAST)
+    obj = box("A")
+    save(tmp_path / "shot.blend")
+    assert problems(load, [obj]) == [""]
+    if is_saved:
+        save(tmp_path / "shot.blend")
+    (obj,) = reopen(tmp_path / "shot.blend")
+    change(obj)
+    steps: list[str] = []
+    (problem,) = problems(load, [obj], progress=lambda done, total, text: steps.append(text), **options)
+    assert words in problem
+    assert steps == []
+    assert problems(load, [obj]) == [""]
+    assert problems(load, [obj], **options) == [""]
+
+
+def test_rebake_from_first_frame(load: Load, tmp_path: Path) -> None:
+    """No frame is kept, so changes do not matter, as the message about a damaged first frame promises."""
+    new_scene(LAST)
+    obj = box("A", tmp_path)
+    assert problems(load, [obj]) == [""]
+    obj.dampsim.bounce = 70.0
+    next(tmp_path.rglob("frame_000001.frame")).write_bytes(b"damaged")
+    assert problems(load, [obj], start=1) == [""]
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
+    assert cache.frame_numbers() == list(range(1, LAST + 1))
+    assert load("dampsim_addon.api").info(obj).changed == ()
