@@ -16,6 +16,8 @@ from .bone_weights import solve_weights
 _CANDIDATES, _CHUNK = 16, 250
 # Threads that solve weights.
 _THREADS = 2
+# Entries of the weighted points that are processed at once.
+_PART = 2**21
 # Vertices and first frames of the search; the final rounds use all vertices.
 _SEARCH_VERTICES, _FIRST_FRAMES, _MAX_FRAMES = 1000, 12, 40
 # Rounds after each addition of bones, at the end of the search, and with all vertices.
@@ -199,39 +201,56 @@ def _transform(matrices: Array, points: Array) -> Array:
     return np.asarray(flat.reshape(len(matrices), 3, -1).transpose(0, 2, 1) + matrices[:, None, :3, 3])
 
 
+def _homogeneous(points: Array) -> Array:
+    return np.concatenate([points, np.ones((*points.shape[:-1], 1))], axis=-1)
+
+
 def rigid_transforms(points: Array, weights: Array, targets: Array) -> Array:
     """Return the rigid transforms L (f, 4, 4) that minimise the sum of |weights L points - targets|^2 (Kabsch 1976).
 
     points: (v, 3) or (f, v, 3) m.  weights: (v,).  targets: (f, v, 3) m, already multiplied by the weights.
     """
-    squares = weights**2
-    total = squares.sum()
-    centre = squares @ points / total
-    target_centre = np.einsum("v,fvi->fi", weights, targets) / total
-    arms = points - centre[..., None, :]
-    frame = "f" if points.ndim == 3 else ""
-    covariance = np.einsum(f"{frame}vi,fvj->fij", weights[:, None] * arms, targets, optimize=True)
-    covariance += _ROTATION_PULL * ((arms**2).sum(axis=-1) @ squares)[..., None, None] * np.eye(3)
+    weighted = _homogeneous(points) * weights[:, None]
+    turned = np.swapaxes(weighted, -1, -2)
+    return rigid_transforms_of_moments(np.asarray(turned @ weighted), np.asarray(turned @ targets))
+
+
+def rigid_transforms_of_moments(squares: Array, products: Array) -> Array:
+    """Return the same from moments of weighted homogeneous points p, with 1 as their fourth coordinate.
+
+    squares: (4, 4) or (f, 4, 4) m2, sum of p p'.  products: (f, 4, 3) m2, sum of p targets'.
+    """
+    total = squares[..., 3, 3]
+    centre, target_centre = squares[..., :3, 3] / total[..., None], products[:, 3] / total[..., None]
+    covariance = products[:, :3] - centre[..., :, None] * products[:, 3, None]
+    spread = np.trace(squares[..., :3, :3], axis1=-2, axis2=-1) - total * (centre**2).sum(axis=-1)
+    covariance = covariance + _ROTATION_PULL * spread[..., None, None] * np.eye(3)
     left, _, right = np.linalg.svd(covariance)
     left[:, :, 2] *= np.sign(np.linalg.det(left @ right))[:, None]
-    found = np.tile(np.eye(4), (len(targets), 1, 1))
+    found = np.tile(np.eye(4), (len(products), 1, 1))
     found[:, :3, :3] = np.swapaxes(left @ right, 1, 2)
-    found[:, :3, 3] = target_centre - np.einsum(f"fij,{frame}j->fi", found[:, :3, :3], centre)
+    found[:, :3, 3] = target_centre - (found[:, :3, :3] @ centre[..., None])[..., 0]
     return found
 
 
 class _Search:
-    """Bones and weights of some vertices. weights: (n, p + k).  error: m, of the best round so far."""
+    """Bones and weights of some vertices. weights: (n, p + k).  error: m, of the best round so far.
+
+    Points do not move, or have other places at each frame. So that one product of matrices moves all, arrays have a
+    batch for all frames or for each one: points (b, n, 4), homogeneous, goal and positions (b, n, c) m, c = 3 f / b.
+    """
 
     def __init__(self, motion: SkinnedMotion, vertices: Index, influences: int, keeps_shares: bool) -> None:
         self.motion, self.influences, self.keeps_shares = motion, influences, keeps_shares
-        self.rest, self.goal, self.bound = motion.rest[vertices], motion.goal[:, vertices], motion.bound(vertices)
+        self.rest, bound = motion.rest[vertices], motion.bound(vertices)
+        self.points = _homogeneous(bound if bound.ndim == 3 else bound[None])
+        self.goal = self._in_batches(motion.goal[:, vertices])
         self.carrying = motion.carrying[vertices]
         self.inverse = np.linalg.inv(motion.bones)
         self.fewest = np.maximum((self.carrying > 0.0).sum(axis=1), 1)
         self.limits = np.maximum(influences, self.fewest)
         self.parents: list[int] = []
-        self.transforms = np.zeros((len(self.goal), 0, 4, 4))
+        self.transforms = np.zeros((len(motion.goal), 0, 4, 4))
         self.weights = self.carrying.copy()
         self.emphasis = np.ones(len(self.rest))
         self.positions = self._skin()
@@ -249,35 +268,57 @@ class _Search:
 
     def _first_frames(self) -> list[int]:
         """Return frames that differ most in the motion relative to the bones."""
-        count = min(_FIRST_FRAMES, len(self.goal))
-        offsets = self.goal - self.positions
+        offsets = self._at_frames(self.goal - self.positions)
+        count = min(_FIRST_FRAMES, len(offsets))
         chosen = [int(np.linalg.norm(offsets, axis=2).max(axis=1).argmax())]
-        distance = np.full(len(self.goal), np.inf)
+        distance = np.full(len(offsets), np.inf)
         while len(chosen) < count:
             distance = np.minimum(distance, np.linalg.norm(offsets - offsets[chosen[-1]], axis=(1, 2)))
             chosen.append(int(distance.argmax()))
         return sorted(set(chosen))
 
-    def _posed(self, k: int) -> Array:
-        """Return the matrices (f, 4, 4) of an influence: of a given bone, or of a new one after them."""
-        count = self.motion.bones.shape[1]
-        if k < count:
-            return self.motion.bones[:, k]
-        return np.asarray(self.motion.bones[:, self.parents[k - count]] @ self.transforms[:, k - count])
+    def _in_batches(self, frames: Array) -> Array:
+        """Return arrays (f, r, 3) as batches (b, r, c)."""
+        batches, rows = len(self.points), frames.shape[1]
+        parts = frames.reshape(batches, len(frames) // batches, rows, 3)
+        return np.ascontiguousarray(parts.transpose(0, 2, 1, 3)).reshape(batches, rows, -1)
 
-    def _part(self, k: int, used: Index) -> Array:
-        return np.asarray(self.weights[used, k, None] * _transform(self._posed(k), self.bound[..., used, :]))
+    @staticmethod
+    def _at_frames(batches: Array) -> Array:
+        """Return batches (b, r, c) as arrays (f, r, 3)."""
+        count, rows = batches.shape[:2]
+        return np.asarray(batches.reshape(count, rows, -1, 3).transpose(0, 2, 1, 3).reshape(-1, rows, 3))
+
+    def _posed(self) -> Array:
+        """Return the matrices (f, p + k, 4, 4) of all influences: the given bones, then the new ones."""
+        bones = self.motion.bones
+        return np.concatenate([bones, bones[:, self.parents] @ self.transforms], axis=1)
+
+    def _matrices(self) -> Array:
+        """Return the transposed matrices of all influences as batches (b, 4 (p + k), c)."""
+        posed = self._posed()[:, :, :3].swapaxes(2, 3)
+        return self._in_batches(posed.reshape(len(posed), -1, 3))
+
+    def _parts(self) -> Iterator[tuple[slice, Array]]:
+        """Yield slices of the vertices, and their points times their weights, (b, m, 4 (p + k))."""
+        width = self.weights.shape[1]
+        size = max(1, _PART // (4 * width * len(self.points)))
+        for first in range(0, len(self.rest), size):
+            part = slice(first, first + size)
+            weighted = self.weights[part, :, None] * self.points[:, part, None]
+            yield part, weighted.reshape(len(self.points), -1, 4 * width)
 
     def _skin(self) -> Array:
-        found = np.zeros_like(self.goal)
-        for k in range(self.weights.shape[1]):
-            used = np.flatnonzero(self.weights[:, k])
-            if len(used):
-                found[:, used] += self._part(k, used)
+        found, matrices = np.empty_like(self.goal), self._matrices()
+        for part, weighted in self._parts():
+            np.matmul(weighted, matrices, out=found[:, part])
         return found
 
     def _errors(self) -> Array:
-        return np.asarray(np.linalg.norm(self.positions - self.goal, axis=2))
+        """Return the distances (f, n) m from the goal."""
+        offsets = (self.positions - self.goal).reshape(*self.goal.shape[:2], -1, 3)
+        lengths = np.sqrt(np.einsum("bnfi,bnfi->bnf", offsets, offsets))
+        return np.asarray(lengths.transpose(0, 2, 1).reshape(-1, len(self.rest)))
 
     def grow(self, max_bones: int, bound: float, start: int) -> Iterator[float]:
         """Add bones until they suffice, and yield the completed fraction. start: number of the search, from 0."""
@@ -316,27 +357,23 @@ class _Search:
         """Return the bone whose child moves some vertices best, and the transforms (f, 4, 4) of that child."""
         shares = self.carrying[near].mean(axis=0)
         found, least = (int(shares.argmax()), np.zeros(0)), np.inf
-        missing = self.goal[:, near] - self.positions[:, near]
+        missing = self._at_frames(self.goal[:, near] - self.positions[:, near])
+        bound = self.points[:, near, :3] if len(self.points) > 1 else self.points[0, near, :3]
         for parent in np.flatnonzero((shares > _MIN_SHARE) | (shares == shares.max())):
             share = self.carrying[near, parent]
             used = np.flatnonzero(share > _MIN_USED_WEIGHT)
-            bound = self.bound[..., near[used], :]
-            own = share[used, None] * _transform(self.motion.bones[:, parent], bound)
-            targets = self._in_bone(int(parent), own + missing[:, used], share[used])
-            transform = rigid_transforms(bound, share[used], targets)
-            moved = share[used, None] * _transform(self.motion.bones[:, parent] @ transform, bound)
+            places, inverse = bound[..., used, :], self.inverse[:, parent]
+            own = share[used, None] * _transform(self.motion.bones[:, parent], places)
+            targets = (own + missing[:, used]) @ inverse[:, :3, :3].swapaxes(1, 2)
+            targets += share[used, None] * inverse[:, None, :3, 3]
+            transform = rigid_transforms(places, share[used], targets)
+            moved = share[used, None] * _transform(self.motion.bones[:, parent] @ transform, places)
             rest = missing.copy()
             rest[:, used] += own - moved
             error = float((rest**2).sum())
             if error < least:
                 found, least = (int(parent), transform), error
         return found
-
-    def _in_bone(self, parent: int, parts: Array, weights: Array) -> Array:
-        """Return parts (f, v, 3) of positions in the space of a bone. weights: (v,), of the parts."""
-        inverse = self.inverse[:, parent]
-        turned = np.einsum("fij,fvj->fvi", inverse[:, :3, :3], parts, optimize=True)
-        return np.asarray(turned + weights[:, None] * inverse[:, None, :3, 3])
 
     def refine(self, rounds: int, report: Callable[[float], None] = lambda done: None) -> None:
         """Improve transforms and weights in turn, and keep the round with the smallest error.
@@ -374,7 +411,7 @@ class _Search:
             for _ in range(_EDGE_ROUNDS):
                 report()
                 positions = fixed.copy()
-                positions[:, vertices] = self.positions
+                positions[:, vertices] = self._at_frames(self.positions)
                 shortening = edges.shortening(positions, self.motion.goal)
                 worst = float(shortening.max(initial=0.0))
                 if worst < best[0] and float(self._errors().max()) <= limit:
@@ -413,19 +450,30 @@ class _Search:
                 self.frames.append(int(frame))
 
     def _solve_transforms(self) -> None:
-        """Solve the rigid transforms of one bone after another; the others stay."""
-        count = self.motion.bones.shape[1]
-        self.transforms, self.positions = self.transforms.copy(), self.positions.copy()
-        for k, parent in enumerate(self.parents):
-            used = np.flatnonzero(self.weights[:, count + k] > _MIN_FIT_WEIGHT)
-            if len(used) < 3:
-                continue
-            weights, emphasis = self.weights[used, count + k], self.emphasis[used]
-            own = self._part(count + k, used)
-            part = self.goal[:, used] - self.positions[:, used] + own
-            targets = self._in_bone(parent, part, weights) * emphasis[:, None]
-            self.transforms[:, k] = rigid_transforms(self.bound[..., used, :], weights * emphasis, targets)
-            self.positions[:, used] += self._part(count + k, used) - own
+        """Solve the rigid transforms of one bone after another; the others stay. The positions stay, too.
+
+        Moments of the weighted points replace the vertices: sums of their products with each other and with the goal.
+        """
+        count, matrices = self.motion.bones.shape[1], self._matrices()
+        size = matrices.shape[1]
+        squares = np.zeros((len(self.points), size, size))
+        products = np.zeros_like(matrices)
+        for part, points in self._parts():
+            weighted = points * self.emphasis[part, None]
+            turned = weighted.swapaxes(1, 2)
+            squares += turned @ weighted
+            products += turned @ (self.emphasis[part, None] * self.goal[:, part])
+        self.transforms = self.transforms.copy()
+        is_used = (self.weights[:, count:] > _MIN_FIT_WEIGHT).sum(axis=0) >= 3
+        for k in np.flatnonzero(is_used):
+            parent, own = self.parents[k], slice(4 * (count + k), 4 * (count + k + 1))
+            square = squares[:, own, own]
+            others = squares[:, own] @ matrices - square @ matrices[:, own]
+            missing, inverse = self._at_frames(products[:, own] - others), self.inverse[:, parent, :3]
+            targets = missing @ inverse[:, :, :3].swapaxes(1, 2) + square[:, :, 3, None] * inverse[:, None, :, 3]
+            self.transforms[:, k] = rigid_transforms_of_moments(square, np.asarray(targets))
+            posed = self.motion.bones[:, parent] @ self.transforms[:, k]
+            matrices[:, own] = self._in_batches(posed[:, :3].swapaxes(1, 2))
 
     def solve_weights(self, limits: Index | None = None) -> None:
         """Solve the weights of all vertices for the chosen frames, and remove bones without any.
@@ -435,8 +483,8 @@ class _Search:
         limits = self.limits if limits is None else limits
         count, frames = self.motion.bones.shape[1], np.array(self.frames)
         total = count + len(self.parents)
-        of_group = np.array([*range(count), *self.parents]) if self.keeps_shares else np.zeros(total)
-        posed = np.stack([self._posed(k)[frames] for k in range(total)])
+        of_group = np.array([*range(count), *self.parents]) if self.keeps_shares else np.zeros(total, dtype=int)
+        posed = self._posed()[frames, :, :3]
         found = np.zeros_like(self.weights)
         parts = [slice(first, first + _CHUNK) for first in range(0, len(self.rest), _CHUNK)]
 
@@ -461,24 +509,24 @@ class _Search:
         self.positions = self._skin()
 
     def _chunk_weights(self, part: slice, posed: Array, of_group: Array, frames: Index, limits: Index) -> Array:
-        """Return the weights (n, p + k) of a slice of the vertices. posed: (p + k, frames, 4, 4)."""
+        """Return the weights (n, p + k) of a slice of the vertices. posed: (frames, p + k, 3, 4)."""
         weights, carrying = self.weights[part], self.carrying[part]
-        count = self.motion.bones.shape[1]
-        size = len(weights)
-        matrices = posed[:, :, :3, :]
-        if self.bound.ndim == 2:
-            flat = matrices[..., :3].reshape(-1, 3) @ self.bound[part].T + matrices[..., 3].reshape(-1, 1)
+        size, count, total = len(weights), self.motion.bones.shape[1], posed.shape[1]
+        if len(self.points) == 1:
+            goal = self.goal[0, part].reshape(size, -1, 3)[:, frames].reshape(size, -1)
+            alone = (self.points[0, part] @ posed.transpose(3, 1, 0, 2).reshape(4, -1)).reshape(size, total, -1)
         else:
-            flat = matrices[..., :3] @ self.bound[frames][:, part].transpose(0, 2, 1) + matrices[..., 3:]
-        goal = self.goal[frames][:, part].transpose(1, 0, 2).reshape(size, -1)
-        alone = flat.reshape(len(posed), -1, size).transpose(2, 0, 1) - goal[:, None]
-        share = carrying[:, of_group.astype(int)] if self.keeps_shares else np.ones((size, len(posed)))
+            goal = self.goal[frames][:, part].transpose(1, 0, 2).reshape(size, -1)
+            moved = self.points[frames][:, None, part] @ posed.swapaxes(2, 3)
+            alone = moved.transpose(2, 1, 0, 3).reshape(size, total, -1)
+        alone -= goal[:, None]
+        share = carrying[:, of_group] if self.keeps_shares else np.ones((size, total))
         if not self.keeps_shares:
             # A given bone is an influence only where it was one.
             share[:, :count] = carrying > 0.0
         is_allowed = share > _MIN_ALLOWED_SHARE
-        residual = np.einsum("nk,nkd->nd", weights, alone)
-        gradient = np.einsum("nkd,nd->nk", alone, residual)
+        residual = weights[:, None] @ alone
+        gradient = (alone @ residual.swapaxes(1, 2))[:, :, 0]
         distance = np.einsum("nkd,nkd->nk", alone, alone)
         # Influences with weight and the given bones come first, then those by gradient and by distance in turn.
         rank = np.minimum(
@@ -487,17 +535,17 @@ class _Search:
         )
         rank[weights > 0.0] = -2
         rank[:, :count][carrying > 0.0] = -1
-        rank[~is_allowed & (weights <= 0.0)] = 2 * len(posed) + 2
-        width = min(len(posed), max(_CANDIDATES, int((rank < 0).sum(axis=1).max())))
+        rank[~is_allowed & (weights <= 0.0)] = 2 * total + 2
+        width = min(total, max(_CANDIDATES, int((rank < 0).sum(axis=1).max())))
         chosen = np.argsort(rank, axis=1, kind="stable")[:, :width]
         errors = np.take_along_axis(alone, chosen[:, :, None], axis=1)
         gram = errors @ errors.transpose(0, 2, 1)
         groups = of_group[chosen]
         # An influence that is not allowed is a group of its own, without weight.
         blocked = ~np.take_along_axis(is_allowed, chosen, axis=1)
-        groups = np.where(blocked, -1.0 - np.arange(width), groups)
+        groups = np.where(blocked, -1 - np.arange(width), groups)
         start = np.take_along_axis(weights, chosen, axis=1)
         solved = solve_weights(gram, start, groups, limits)
-        found = np.zeros((size, len(posed)))
+        found = np.zeros((size, total))
         np.put_along_axis(found, chosen, solved, axis=1)
         return found

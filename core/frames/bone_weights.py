@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.arrays import Array, Index, Mask
+from ..native.library import KernelLibrary, doubles, integers, load_library, pointers, require_row_count, require_shape
 
 # Number of pair steps of a solution, and the relative decrease of the error below which a vertex is finished.
 _PAIR_STEPS, _MIN_DECREASE = 60, 1e-5
@@ -25,6 +26,9 @@ def solve_weights(gram: Array, start: Array, groups: Index, influences: Index) -
     start: (n, c), feasible weights.  groups: (n, c), equal numbers in a row mark a group.
     influences: (n,) largest number of weights above zero; at least one remains in each group.
     """
+    library = load_library()
+    if library is not None:
+        return compiled_weights(library, gram, start, groups, influences)
     is_pair = (groups[:, :, None] == groups[:, None, :]) & ~np.eye(start.shape[1], dtype=bool)
     weights = _descend(gram, start, is_pair, _PAIR_STEPS)
     weights = _drop_small(weights, is_pair)
@@ -42,17 +46,40 @@ def solve_weights(gram: Array, start: Array, groups: Index, influences: Index) -
     return _drop_small(_descend(gram, weights, kept, _PAIR_STEPS), is_pair)
 
 
+def compiled_weights(library: KernelLibrary, gram: Array, start: Array, groups: Index, influences: Index) -> Array:
+    """Return the same as solve_weights(). Raises ValueError if the arrays do not match."""
+    if start.ndim != 2:
+        raise ValueError(f"weights have shape {start.shape}; expected a row for each vertex")
+    count, width = start.shape
+    require_row_count(count * width, "weights")
+    require_shape(start, (count, width), "weights")
+    require_shape(gram, (count, width, width), "products of errors")
+    require_shape(groups, (count, width), "groups")
+    require_shape(influences, (count,), "numbers of influences")
+    weights = np.array(start, dtype=float, order="C")
+    kept = doubles(gram), integers(groups), integers(influences)
+    room, marks = np.empty(3 * width * (width + 1)), np.empty(2 * width, dtype=np.int32)
+    library.skin_weights(
+        count, width, *pointers(*kept), _PAIR_STEPS, _REPAIR_STEPS, _MIN_DECREASE, MIN_WEIGHT,
+        *pointers(room, marks, weights),
+    )  # fmt: skip
+    return weights
+
+
 def _curvatures(gram: Array) -> Array:
-    """Return the second derivative (n, c, c) of half the error along the transfer of weight from j to i."""
+    """Return the second derivative (n, c, c) of half the error along the transfer of weight from j to i.
+
+    It is at least a small number, which keeps equal influences from large steps.
+    """
     diagonal = np.einsum("nii->ni", gram)
-    return np.asarray(diagonal[:, :, None] + diagonal[:, None, :] - 2.0 * gram)
+    curvature = diagonal[:, :, None] + diagonal[:, None, :] - 2.0 * gram
+    return np.asarray(np.maximum(curvature, 1e-12 * diagonal.sum(axis=1)[:, None, None] + 1e-300))
 
 
 def _descend(gram: Array, start: Array, is_pair: Mask, steps: int) -> Array:
     """Return weights (n, c) after steps along the best pairs. is_pair: (n, c, c), allowed transfers."""
     weights, rows = start.copy(), np.arange(len(start))
-    curvature = np.maximum(_curvatures(gram), 1e-12 * np.einsum("nii->n", gram)[:, None, None] + 1e-300)
-    w, g, h, allowed = weights, gram, curvature, is_pair
+    w, g, h, allowed = weights, gram, _curvatures(gram), is_pair
     gradient = np.einsum("nij,nj->ni", g, w)
     for _ in range(steps):
         if not len(rows):

@@ -16,7 +16,7 @@ KERNEL_FOLDER = Path(__file__).parent
 # The headers come first; the other files are compiled.
 KERNEL_FILES = (
     *("kernel.h", "boxes.h"),
-    *("kernel.c", "boxes.c", "contacts.c", "crossings.c", "noise.c", "pieces.c", "ropes.c", "sheets.c"),
+    *("kernel.c", "boxes.c", "contacts.c", "crossings.c", "noise.c", "pieces.c", "ropes.c", "sheets.c", "weights.c"),
 )
 # The package that the wheel in the add-on's zip installs.
 KERNEL_MODULE = "dampsim_kernel"
@@ -64,6 +64,7 @@ SIGNATURES = {
     "envelope_solve": ("", "qPPPP"),
     "piece_steps": ("", "qPPP"),
     "noise": ("", "qqQdPP"),
+    "skin_weights": ("", "qqPPPqqddPPP"),
 }
 
 

@@ -88,7 +88,7 @@ def is_right(loaded: KernelLibrary) -> bool:
     trees = _check_trees(loaded) and _check_crossings(loaded)
     sheets = _check_membrane(loaded) and _check_shell(loaded) and _check_blocks(loaded) and _check_contacts(loaded)
     ropes = _check_ropes(loaded) and _check_envelope(loaded) and _check_pieces(loaded)
-    return solids and trees and sheets and ropes and _check_noise(loaded)
+    return solids and trees and sheets and ropes and _check_noise(loaded) and _check_weights(loaded)
 
 
 def _call(function: Any, *arguments: Any) -> Any:
@@ -210,6 +210,16 @@ def _check_noise(loaded: KernelLibrary) -> bool:
     points, found = np.array([[0.25, -1.5, 2.75], [3.0, -4.0, 5.0]]), np.full((2, 3), np.nan)
     _call(loaded.noise, 2, 1, 7, 1.0, points, found)
     return _is_close(found[0], np.array(_KNOWN_NOISE)) and _is_close(found[1], np.zeros(3))
+
+
+def _check_weights(loaded: KernelLibrary) -> bool:
+    """Return whether the weights of a vertex are right that one of two groups carries with three influences."""
+    gram, weights = np.diag([1e9, 1.0, 3.0, 5.0])[None], np.array([[0.75, 0.0, 0.0, 0.25]])
+    groups, limits = np.array([[0, 0, 0, 1]], dtype=np.int32), np.array([3], dtype=np.int32)
+    room, marks = np.full(60, np.nan), np.full(8, -1, dtype=np.int32)
+    _call(loaded.skin_weights, 1, 4, gram, groups, limits, 60, 6, 1e-14, 1e-4, room, marks, weights)
+    # Two springs of 1 and 3 N/m share 0.75 in inverse proportion; the share of the first is negligible.
+    return bool(np.allclose(weights, [[0.0, 0.5625, 0.1875, 0.25]], rtol=1e-9, atol=1e-9))
 
 
 def _check_membrane(loaded: KernelLibrary) -> bool:

@@ -11,8 +11,10 @@ from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
+from dampsim.core.frames import bone_weights
 from dampsim.core.frames.bone_fit import BoneFit, KeptEdges, SkinnedMotion, fit_bones, rigid_transforms, skin
-from dampsim.core.frames.bone_weights import solve_weights
+from dampsim.core.frames.bone_weights import compiled_weights, solve_weights
+from dampsim.core.native.library import KernelLibrary
 
 FRAMES, NO_BONES = 20, np.zeros(0, dtype=int)
 
@@ -307,6 +309,36 @@ def test_weights_match_general_solver() -> None:
             bounds=[(0.0, 1.0)] * 5, constraints=limits, method="SLSQP", options={"ftol": 1e-14},
         )  # fmt: skip
         assert one @ matrix @ one == pytest.approx(wanted.fun, rel=1e-3)
+
+
+@pytest.mark.kernel
+def test_compiled_weights_equal_numpy(kernel: KernelLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for influences of no use, with equal errors, or alone in their group, and for no vertices."""
+    rng = np.random.default_rng(3)
+    gram = np.stack([random_gram(rng, 7) for _ in range(40)])
+    gram[:, 6], gram[:, :, 6], gram[:, 6, 6] = gram[:, 5], gram[:, :, 5], gram[:, 5, 5]
+    groups = np.sort(rng.integers(0, 3, size=(40, 7)), axis=1)
+    start = (groups != np.pad(groups, ((0, 0), (1, 0)), constant_values=-1)[:, :-1]).astype(float)
+    start /= start.sum(axis=1, keepdims=True)
+    limits = rng.integers(3, 8, size=40)
+    found = compiled_weights(kernel, gram, start, groups, limits)
+    monkeypatch.setattr(bone_weights, "load_library", lambda: None)
+    expected = solve_weights(gram, start, groups, limits)
+    errors = [np.einsum("ni,nij,nj->n", one, gram, one) for one in (found, expected)]
+    np.testing.assert_allclose(*errors, rtol=1e-9)
+    # Those of equal influences may be exchanged.
+    np.testing.assert_allclose(found[:, :5], expected[:, :5], atol=1e-9)
+    assert ((found > 0.0).sum(axis=1) <= limits).all()
+    assert compiled_weights(kernel, gram[:0], start[:0], groups[:0], limits[:0]).shape == (0, 7)
+
+
+@pytest.mark.parametrize("name", ["gram", "groups", "influences"])
+def test_weights_refuse_wrong_shapes(kernel: KernelLibrary, name: str) -> None:
+    given = {"gram": np.ones((2, 3, 3)), "start": np.ones((2, 3)), "groups": np.ones((2, 3), dtype=int)}
+    given["influences"] = np.ones(2, dtype=int)
+    compiled_weights(kernel, **given)
+    with pytest.raises(ValueError, match="have shape"):
+        compiled_weights(kernel, **{**given, name: given[name][:1]})
 
 
 @pytest.mark.parametrize("limit", [2, 3])

@@ -23,6 +23,7 @@ if __name__ == "__main__":
     import conftest  # noqa: F401
 
 from dampsim.core.fields.forces import compiled_noise
+from dampsim.core.frames.bone_weights import compiled_weights
 from dampsim.core.native import interface, library
 from dampsim.core.native.box_tree import BoxTree, EdgeTree, MovingEdgeTree, RuleArrays, SweptTree, TriangleTree
 from dampsim.core.native.contacts import CompiledContacts
@@ -177,6 +178,12 @@ def calls() -> dict[str, list[Call]]:
             ("solve", {"right": np.ones((3, 3))}),
         ],
         "pieces": [(CompiledPieces, pieces), ("step", steps), ("step", steps)],
+        "weights": [
+            (compiled_weights, {
+                "gram": np.tile(np.diag([1.0, 2.0, 3.0, 4.0]) + 0.5, (2, 1, 1)), "start": np.full((2, 4), 0.25),
+                "groups": np.array([[0, 0, 0, 1], [0, 0, 1, 1]]), "influences": np.array([3, 2]),
+            }),
+        ],
         "noise": [(compiled_noise, {"points": x, "octaves": 3, "seed": 5})],
     }  # fmt: skip
 

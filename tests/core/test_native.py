@@ -293,6 +293,7 @@ RESULTS: dict[str, tuple[int, Any] | None] = {
     "solve": (7, ctypes.c_float),
     "blocks": (5, ctypes.c_float),
     "noise": (5, ctypes.c_double),
+    "skin_weights": (11, ctypes.c_double),
     "membrane": None,
     "membrane_blocks": (7, ctypes.c_double),
     "shell": None,
