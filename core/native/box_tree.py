@@ -25,7 +25,7 @@ from .library import (
 
 # Largest number of boxes in a leaf, of results per query for which memory is reserved first, and of results with which
 # a search for all near triangles ends.
-_LEAF_SIZE, _EXPECTED_RESULTS, _MAX_RESULTS = 4, 4, 8_000_000
+_LEAF_SIZE, _EXPECTED_RESULTS, _MAX_RESULTS = 8, 4, 8_000_000
 # Largest number of pairs of a search: testing them takes about 400 bytes each, here 6 GB.
 _MAX_PAIRS = 16_000_000
 
@@ -75,11 +75,11 @@ class BoxTree:
         while leaves * _LEAF_SIZE < count:
             leaves *= 2
         self._library, self.count = library, count
-        self._nodes, own = np.empty((2 * leaves - 1, 6)), doubles(boxes)
-        self._buffers = np.empty(count, dtype=np.int32), self._nodes, own
+        self._nodes, given = np.empty((2 * leaves - 1, 6)), doubles(boxes)
+        self._buffers = np.empty(count, dtype=np.int32), self._nodes, np.empty((count, 6))
         order, nodes, low_and_high = pointers(*self._buffers)
         keys = np.empty(2 * count + SORT_ROOM, dtype=np.uint64)
-        library.tree_build(count, leaves, low_and_high, keys.ctypes.data, order, nodes)
+        library.tree_build(count, leaves, given.ctypes.data, keys.ctypes.data, order, nodes, low_and_high)
         self._tree = count, leaves, order, nodes, low_and_high
 
     def overlaps(
@@ -337,7 +337,11 @@ class MovingEdgeTree(BoxTree):
         reach: enlarged by the relative motion of each pair.  sine: see EdgeTree.near().
         """
         places = pointers(self._edges, self._points, self._motion)
-        return _pairs(lambda *room: self._library.meeting_edges(*self._tree, *places, reach, sine, *room), self.count)
+        first, second = _pairs(
+            lambda *room: self._library.meeting_edges(*self._tree, *places, reach, sine, *room), self.count
+        )
+        order = np.lexsort((second, first))
+        return first[order], second[order]
 
 
 def _checked_edges(points: Array, edges: Index) -> tuple[NDArray[np.int32], Array]:

@@ -25,11 +25,14 @@ static inline void enlarge(double *box, const double *other)
     }
 }
 
-/* Write the order and the nodes of a tree of given boxes. keys: (2n + 1024,) workspace. */
+/* Write the order and the nodes of a tree of given boxes (n, 6), and the boxes in that order: a leaf's lie side by side.
+ *
+ * keys: (2n + 1024,) workspace.
+ */
 SHOWN void dampsim_tree_build(int64_t n, int64_t leaves, const double *restrict boxes, uint64_t *restrict keys,
-                              int32_t *restrict order, double *restrict nodes)
+                              int32_t *restrict order, double *restrict nodes, double *restrict sorted)
 {
-    const struct tree tree = {n, leaves, order, nodes, boxes};
+    const struct tree tree = {n, leaves, order, nodes, sorted};
     const double huge = __builtin_inf();
     double bottom[3] = {huge, huge, huge}, extent = 0.0;
     for (int k = 0; k < 3; k++) {
@@ -69,25 +72,48 @@ SHOWN void dampsim_tree_build(int64_t n, int64_t leaves, const double *restrict 
         source = target;
         target = swapped;
     }
-    for (int64_t i = 0; i < n; i++) order[i] = (int32_t)(source[i] & 0xffffffff);
+    for (int64_t i = 0; i < n; i++) {
+        order[i] = (int32_t)(source[i] & 0xffffffff);
+        for (int k = 0; k < 6; k++) sorted[6 * i + k] = boxes[6 * (int64_t)order[i] + k];
+    }
     for (int64_t node = 2 * leaves - 2; node >= 0; node--) {
         double *box = nodes + 6 * node;
         const int64_t leaf = node - (leaves - 1);
         for (int k = 0; k < 3; k++) box[k] = huge, box[3 + k] = -huge;
         if (leaf >= 0)
             for (int64_t j = first_of_leaf(&tree, leaf); j < first_of_leaf(&tree, leaf + 1); j++)
-                enlarge(box, boxes + 6 * (int64_t)order[j]);
+                enlarge(box, sorted + 6 * j);
         else
             for (int64_t child = 2 * node + 1; child <= 2 * node + 2; child++) enlarge(box, nodes + 6 * child);
     }
 }
 
-static inline int is_overlapping(const void *query, const double *box)
+typedef double wide __attribute__((vector_size(32), aligned(8)));
+
+/* Bounds of the first and of the last four numbers of boxes that meet an asked one, all upper bounds by their signs. */
+struct bounds {
+    wide first, last;
+};
+
+#define FIRST_SIGNS (wide){1.0, 1.0, 1.0, -1.0}
+#define LAST_SIGNS (wide){1.0, -1.0, -1.0, -1.0}
+
+/* Return the bounds for boxes that overlap an asked one (6,), enlarged by reach. */
+WIDE static inline struct bounds bounds_of(const double *asked, double reach)
 {
-    const double *asked = query;
-    for (int k = 0; k < 3; k++)
-        if (!(asked[k] <= box[3 + k] && box[k] <= asked[3 + k])) return 0;
-    return 1;
+    const double *low = asked, *high = asked + 3;
+    const double x = reach - low[0], y = reach - low[1], z = reach - low[2];
+    return (struct bounds){{high[0] + reach, high[1] + reach, high[2] + reach, x}, {high[2] + reach, x, y, z}};
+}
+
+/* Return whether a box (6,) keeps the bounds. Which comparison fails is hard to predict, so all are made at once. */
+WIDE static inline int is_overlapping(const void *query, const double *box)
+{
+    const struct bounds *bounds = query;
+    const wide first = *(const wide *)box, last = *(const wide *)(box + 2);
+    const __typeof__(first <= last) fine =
+        (first * FIRST_SIGNS <= bounds->first) & (last * LAST_SIGNS <= bounds->last);
+    return (fine[0] & fine[1] & fine[2] & fine[3]) != 0;
 }
 
 /* Sort the results of one query. */
@@ -142,7 +168,7 @@ static inline int have_common_label(const int32_t *edge, const int32_t *triangle
  * labels, asked_labels: (n, 3), (m, 2) of triangles and edges in the boxes, or NULL; pairs with a common one are left
  * out.  first, second: (capacity,) indices of asked boxes and of boxes, in ascending order.
  */
-SHOWN int64_t dampsim_tree_overlaps(int64_t n, int64_t leaves, const int32_t *restrict order,
+WIDE SHOWN int64_t dampsim_tree_overlaps(int64_t n, int64_t leaves, const int32_t *restrict order,
                                     const double *restrict nodes, const double *restrict boxes, int64_t m,
                                     const double *restrict asked, const double *restrict balls,
                                     const double *restrict asked_balls, const int32_t *restrict labels,
@@ -154,8 +180,9 @@ SHOWN int64_t dampsim_tree_overlaps(int64_t n, int64_t leaves, const int32_t *re
     struct walk walk;
     for (int64_t i = 0; i < m; i++) {
         const int64_t begin = count;
-        begin_walk(&walk);
-        while ((other = next_box(&tree, &walk, is_overlapping, asked + 6 * i)) >= 0) {
+        const struct bounds bounds = bounds_of(asked + 6 * i, 0.0);
+        begin_walk(&walk, 0);
+        while ((other = next_box(&tree, &walk, is_overlapping, &bounds)) >= 0) {
             if (balls && !may_meet(asked_balls + 7 * i, balls + 7 * other)) continue;
             if (labels && have_common_label(asked_labels + 2 * i, labels + 3 * other)) continue;
             if (count == capacity) return -1;
@@ -171,7 +198,7 @@ SHOWN int64_t dampsim_tree_overlaps(int64_t n, int64_t leaves, const int32_t *re
  *
  * weights: (3,) of the closest point.  offset: (3,) from there to the point.
  */
-static double closest_point(const double *point, const double *a, const double *b, const double *c, double *weights,
+WIDE static double closest_point(const double *point, const double *a, const double *b, const double *c, double *weights,
                             double *offset)
 {
     double u[3], v[3], w[3], normal[3], one[3], other[3];
@@ -238,14 +265,14 @@ struct pair_rules {
     double min_rest_distance, min_start_height, max_normal_cosine, max_face_cosine;
 };
 
-static double rest_distance(const double *rest, const double *middle)
+WIDE static double rest_distance(const double *rest, const double *middle)
 {
     double way[3];
     subtract(rest, middle, way);
     return __builtin_sqrt(dot(way, way));
 }
 
-static int is_excluded(const struct pair_rules *rules, int64_t point, int64_t triangle, const int32_t *corners)
+WIDE static int is_excluded(const struct pair_rules *rules, int64_t point, int64_t triangle, const int32_t *corners)
 {
     if (rules->vertices)
         for (int k = 0; k < 3; k++)
@@ -285,8 +312,8 @@ static inline double squared_box_distance(const double *box, const double *point
     double total = 0.0;
     for (int k = 0; k < 3; k++) {
         const double below = box[k] - point[k], above = point[k] - box[3 + k];
-        const double distance = below > above ? below : above;
-        if (distance > 0.0) total += distance * distance;
+        const double beside = below > above ? below : above, distance = beside > 0.0 ? beside : 0.0;
+        total += distance * distance;
     }
     return total;
 }
@@ -303,7 +330,7 @@ struct surface_search {
 };
 
 /* Return the distance of a point of the search from a triangle in m; see closest_point(). */
-static inline double triangle_distance(const struct surface_search *s, int64_t point, int64_t triangle, double *weights,
+WIDE static inline double triangle_distance(const struct surface_search *s, int64_t point, int64_t triangle, double *weights,
                                        double *offset)
 {
     const int32_t *corner = s->corners + 3 * triangle;
@@ -313,7 +340,7 @@ static inline double triangle_distance(const struct surface_search *s, int64_t p
 }
 
 /* Return the distance of a point of the search from a triangle in m; -1 if rules or reach exclude it. */
-static inline double allowed_distance(const struct surface_search *s, int64_t point, int64_t triangle)
+WIDE static inline double allowed_distance(const struct surface_search *s, int64_t point, int64_t triangle)
 {
     double weights[3], offset[3];
     if (is_excluded(s->rules, point, triangle, s->corners)) return -1.0;
@@ -338,7 +365,7 @@ static inline int is_in_reach(const void *query, const double *box)
  * corners to reach: see surface_search.  slack: (p,) m by which boxes are enlarged for rounding.
  * found_points, found_triangles: (capacity,).
  */
-SHOWN int64_t dampsim_near_triangles(int64_t n, int64_t leaves, const int32_t *restrict order,
+WIDE SHOWN int64_t dampsim_near_triangles(int64_t n, int64_t leaves, const int32_t *restrict order,
                                      const double *restrict nodes, const double *restrict boxes,
                                      const int32_t *restrict corners, const double *restrict vertices, int64_t p,
                                      const double *restrict points, const double *restrict reach,
@@ -352,7 +379,7 @@ SHOWN int64_t dampsim_near_triangles(int64_t n, int64_t leaves, const int32_t *r
     for (int64_t i = 0; i < p; i++) {
         const double limit = reach[i] + slack[i];
         const struct ball ball = {points + 3 * i, limit * limit};
-        begin_walk(&walk);
+        begin_walk(&walk, 0);
         while ((triangle = next_box(&tree, &walk, is_in_reach, &ball)) >= 0) {
             if (allowed_distance(&search, i, triangle) < 0.0) continue;
             if (count == capacity) return -1;
@@ -363,17 +390,51 @@ SHOWN int64_t dampsim_near_triangles(int64_t n, int64_t leaves, const int32_t *r
     return count;
 }
 
+/* Largest number of stored triangles that may be the nearest. */
+#define STORED 16
+
+/* Triangles that may be the nearest of a point, and their distances, m. count: -1 if they were too many. */
+struct candidates {
+    int64_t count, triangles[STORED];
+    double distances[STORED];
+};
+
+/* Store a triangle. tied: m, largest distance at which those stored before still may be the nearest. */
+static void store_candidate(struct candidates *stored, int64_t triangle, double distance, double tied)
+{
+    if (stored->count == STORED) {
+        stored->count = 0;
+        for (int64_t k = 0; k < STORED; k++)
+            if (stored->distances[k] <= tied) {
+                stored->triangles[stored->count] = stored->triangles[k];
+                stored->distances[stored->count++] = stored->distances[k];
+            }
+        if (stored->count == STORED) stored->count = -1;
+    }
+    if (stored->count < 0) return;
+    stored->triangles[stored->count] = triangle;
+    stored->distances[stored->count++] = distance;
+}
+
+/* Return the rank of a triangle among equally near ones: its index, but degenerate ones come last. */
+static inline int64_t rank_of(int64_t triangle, const uint8_t *is_degenerate, int64_t count)
+{
+    return triangle + (is_degenerate[triangle] ? count : 0);
+}
+
 /* Return the distance in m of the allowed triangle nearest to a point; infinity if there is none within its reach.
  *
  * Distances are ties within slack, m, besides their fraction `tie`.
- * best: if not NULL, `nearest` is that distance, and the first of the triangles tied with it is written; degenerate
- * ones, whose rank is increased by the number of triangles, count as last.
+ * stored: receives the triangles that may be the nearest.
+ * best: if not NULL, `nearest` is that distance, and the lowest rank of the triangles tied with it is written.
  */
-static double search_nearest(const struct surface_search *s, int64_t i, double slack, double tie,
-                             const uint8_t *is_degenerate, double nearest, int64_t *best)
+WIDE static double search_nearest(const struct surface_search *s, int64_t i, double slack, double tie,
+                                  const uint8_t *is_degenerate, double nearest, struct candidates *stored,
+                                  int64_t *best)
 {
     const struct tree *tree = s->tree;
-    const double *point = s->points + 3 * i, tied = nearest * (1.0 + tie) + slack;
+    const double *point = s->points + 3 * i;
+    double tied = nearest * (1.0 + tie) + slack;
     /* Boxes are compared with a limit that allows for rounding. */
     double limit = nearest * (1.0 + 2.0 * tie) + slack, bounds[STACK];
     int64_t stack[STACK], depth = 0;
@@ -396,18 +457,22 @@ static double search_nearest(const struct surface_search *s, int64_t i, double s
         }
         const int64_t leaf = node - (tree->leaves - 1), end = first_of_leaf(tree, leaf + 1);
         for (int64_t j = first_of_leaf(tree, leaf); j < end; j++) {
+            if (!(squared_box_distance(tree->boxes + 6 * j, point) <= limit * limit)) continue;
             const int64_t triangle = tree->order[j];
-            if (!(squared_box_distance(tree->boxes + 6 * triangle, point) <= limit * limit)) continue;
             const double distance = allowed_distance(s, i, triangle);
             if (distance < 0.0) continue;
             is_found = 1;
             if (best) {
-                const int64_t rank = triangle + (is_degenerate[triangle] ? tree->n : 0);
+                const int64_t rank = rank_of(triangle, is_degenerate, tree->n);
                 if (distance <= tied && rank < *best) *best = rank;
-            } else if (distance < nearest) {
+                continue;
+            }
+            if (distance < nearest) {
                 nearest = distance;
+                tied = nearest * (1.0 + tie) + slack;
                 limit = nearest * (1.0 + 2.0 * tie) + slack;
             }
+            if (distance <= tied) store_candidate(stored, triangle, distance, tied);
         }
     }
     return is_found ? nearest : __builtin_inf();
@@ -419,7 +484,7 @@ static double search_nearest(const struct surface_search *s, int64_t i, double s
  * found: (p,) triangles, -1 for none.  weights: (p, 3) of the closest points.  offsets: (p, 3) m from there to the
  * points.  distances: (p,) m.
  */
-SHOWN void dampsim_nearest_triangles(int64_t n, int64_t leaves, const int32_t *restrict order,
+WIDE SHOWN void dampsim_nearest_triangles(int64_t n, int64_t leaves, const int32_t *restrict order,
                                      const double *restrict nodes, const double *restrict boxes,
                                      const int32_t *restrict corners, const double *restrict vertices,
                                      const uint8_t *restrict is_degenerate, int64_t p, const double *restrict points,
@@ -432,11 +497,16 @@ SHOWN void dampsim_nearest_triangles(int64_t n, int64_t leaves, const int32_t *r
     for (int64_t i = 0; i < p; i++) {
         found[i] = -1;
         if (!(reach[i] >= 0.0)) continue;
-        const double nearest = search_nearest(&search, i, slack[i], tie, is_degenerate, reach[i], 0);
+        struct candidates stored = {.count = 0};
+        const double nearest = search_nearest(&search, i, slack[i], tie, is_degenerate, reach[i], &stored, 0);
         /* Distances within an infinite reach are finite. */
         if (nearest == __builtin_inf()) continue;
         int64_t best = 2 * n;
-        search_nearest(&search, i, slack[i], tie, is_degenerate, nearest, &best);
+        if (stored.count < 0) search_nearest(&search, i, slack[i], tie, is_degenerate, nearest, 0, &best);
+        for (int64_t k = 0; k < stored.count; k++) {
+            const int64_t rank = rank_of(stored.triangles[k], is_degenerate, n);
+            if (stored.distances[k] <= nearest * (1.0 + tie) + slack[i] && rank < best) best = rank;
+        }
         if (best == 2 * n) continue;
         best -= best >= n ? n : 0;
         found[i] = (int32_t)best;
@@ -444,35 +514,35 @@ SHOWN void dampsim_nearest_triangles(int64_t n, int64_t leaves, const int32_t *r
     }
 }
 
-/* Return whether the closest points of two edges are inside of both and closer than reach, m, as numpy does.
+/* Return the distance of two edges in m, as numpy does; infinity if their closest points are not inside of both.
  *
  * sine: squared sine of the angle up to which edges are parallel.
  */
-static int is_near_edge(const double *const ends[4], double reach, double sine)
+WIDE static double edge_distance(const double *const ends[4], double sine)
 {
-    double a[3], b[3], between[3], normal[3], one[3];
+    double a[3], b[3], between[3], normal[3], one[3], other[3];
     subtract(ends[1], ends[0], a);
     subtract(ends[3], ends[2], b);
     subtract(ends[2], ends[0], between);
     cross(a, b, normal);
-    const double square = dot(normal, normal), lengths = dot(a, a) * dot(b, b);
-    const double sines = square / (lengths > TINY ? lengths : TINY);
-    if (!(sines > sine && sines > 1e-24 && square > TINY)) return 0;
     cross(between, b, one);
-    const double s = dot(one, normal) / square;
-    if (!(s > 0.0 && s < 1.0)) return 0;
-    cross(between, a, one);
-    const double t = dot(one, normal) / square;
-    if (!(t > 0.0 && t < 1.0)) return 0;
+    cross(between, a, other);
+    const double square = dot(normal, normal), along = dot(one, normal), beside = dot(other, normal);
+    /* Most pairs end here, without a division. */
+    if (!((along > 0.0) & (along < square) & (beside > 0.0) & (beside < square))) return __builtin_inf();
+    const double lengths = dot(a, a) * dot(b, b), sines = square / (lengths > TINY ? lengths : TINY);
+    const double s = along / square, t = beside / square;
+    if (!(sines > sine && sines > 1e-24 && square > TINY && s > 0.0 && s < 1.0 && t > 0.0 && t < 1.0))
+        return __builtin_inf();
     for (int k = 0; k < 3; k++) one[k] = ends[0][k] - ends[2][k] + s * a[k] - t * b[k];
-    return __builtin_sqrt(dot(one, one)) < reach;
+    return __builtin_sqrt(dot(one, one));
 }
 
 /* Find the edges of a tree near each of m edges, and return the number of pairs; -1 if it exceeds the capacity.
  *
  * edges: (n, 2) of points (v, 3) m.  asked_edges: (m, 2) of asked_points (w, 3) m.
  */
-SHOWN int64_t dampsim_near_edges(int64_t n, int64_t leaves, const int32_t *restrict order,
+WIDE SHOWN int64_t dampsim_near_edges(int64_t n, int64_t leaves, const int32_t *restrict order,
                                  const double *restrict nodes, const double *restrict boxes,
                                  const int32_t *restrict edges, const double *restrict points, int64_t m,
                                  const int32_t *restrict asked_edges, const double *restrict asked_points,
@@ -488,15 +558,16 @@ SHOWN int64_t dampsim_near_edges(int64_t n, int64_t leaves, const int32_t *restr
         double box[6];
         for (int k = 0; k < 3; k++) {
             const double a = ends[0][k], b = ends[1][k];
-            box[k] = (a < b ? a : b) - reach;
-            box[3 + k] = (a < b ? b : a) + reach;
+            box[k] = a < b ? a : b;
+            box[3 + k] = a < b ? b : a;
         }
+        const struct bounds bounds = bounds_of(box, reach);
         const int64_t begin = count;
-        begin_walk(&walk);
-        while ((other = next_box(&tree, &walk, is_overlapping, box)) >= 0) {
+        begin_walk(&walk, 0);
+        while ((other = next_box(&tree, &walk, is_overlapping, &bounds)) >= 0) {
             ends[2] = points + 3 * (int64_t)edges[2 * other];
             ends[3] = points + 3 * (int64_t)edges[2 * other + 1];
-            if (!is_near_edge(ends, reach, sine)) continue;
+            if (!(edge_distance(ends, sine) < reach)) continue;
             if (count == capacity) return -1;
             first[count] = (int32_t)i;
             second[count++] = (int32_t)other;
@@ -507,7 +578,7 @@ SHOWN int64_t dampsim_near_edges(int64_t n, int64_t leaves, const int32_t *restr
 }
 
 /* Return the largest length of the relative motions between the ends of two edges, m. */
-static double relative_motion(const double *motion, const int32_t *edge, const int32_t *other)
+WIDE static double relative_motion(const double *motion, const int32_t *edge, const int32_t *other)
 {
     double largest = 0.0;
     for (int i = 0; i < 2; i++)
@@ -520,50 +591,70 @@ static double relative_motion(const double *motion, const int32_t *edge, const i
     return __builtin_sqrt(largest);
 }
 
+/* Edges (n, 2) of points (v, 3) m in the boxes of a tree, with motion (v, 3) m, and when a pair is near: see
+ * dampsim_meeting_edges().
+ */
+struct edge_search {
+    const int32_t *edges;
+    const double *points, *motion;
+    double reach, sine;
+};
+
+/* Return whether two edges without a common vertex end close to each other. */
+WIDE static int is_meeting(const struct edge_search *s, int64_t first, int64_t second)
+{
+    const int32_t *edge = s->edges + 2 * first, *met = s->edges + 2 * second;
+    if ((met[0] == edge[0]) | (met[0] == edge[1]) | (met[1] == edge[0]) | (met[1] == edge[1])) return 0;
+    const double *ends[4] = {s->points + 3 * (int64_t)edge[0], s->points + 3 * (int64_t)edge[1],
+                             s->points + 3 * (int64_t)met[0], s->points + 3 * (int64_t)met[1]};
+    const double distance = edge_distance(ends, s->sine);
+    return distance < __builtin_inf() && distance < s->reach + relative_motion(s->motion, edge, met);
+}
+
 /* Find the pairs of edges of one moving surface without common vertices that end close to each other, and return their
  * number; -1 if it exceeds the capacity.
  *
  * boxes: (n, 6) around the edges at the end, enlarged by their motion.  edges: (n, 2) of points (v, 3) m.
- * motion: (v, 3) m.  reach: m, enlarged by the relative motion of a pair.  sine: see is_near_edge().  first, second:
- * (capacity,), ascending, first < second.
+ * motion: (v, 3) m.  reach: m, enlarged by the relative motion of a pair.  sine: see edge_distance().  first, second:
+ * (capacity,), first < second, in the order of the tree.
  */
-SHOWN int64_t dampsim_meeting_edges(int64_t n, int64_t leaves, const int32_t *restrict order,
-                                    const double *restrict nodes, const double *restrict boxes,
-                                    const int32_t *restrict edges, const double *restrict points,
-                                    const double *restrict motion, double reach, double sine, int64_t capacity,
-                                    int32_t *restrict first, int32_t *restrict second)
+WIDE SHOWN int64_t dampsim_meeting_edges(int64_t n, int64_t leaves, const int32_t *restrict order,
+                                         const double *restrict nodes, const double *restrict boxes,
+                                         const int32_t *restrict edges, const double *restrict points,
+                                         const double *restrict motion, double reach, double sine, int64_t capacity,
+                                         int32_t *restrict first, int32_t *restrict second)
 {
     const struct tree tree = {n, leaves, order, nodes, boxes};
-    int64_t count = 0, other;
-    struct walk walk;
-    for (int64_t i = 0; i < n; i++) {
-        const int32_t *edge = edges + 2 * i;
-        const double *ends[4] = {points + 3 * (int64_t)edge[0], points + 3 * (int64_t)edge[1], 0, 0};
-        double box[6];
-        for (int k = 0; k < 3; k++) {
-            box[k] = boxes[6 * i + k] - reach;
-            box[3 + k] = boxes[6 * i + 3 + k] + reach;
-        }
-        const int64_t begin = count;
-        begin_walk(&walk);
-        while ((other = next_box(&tree, &walk, is_overlapping, box)) >= 0) {
-            const int32_t *met = edges + 2 * other;
-            if (other <= i || met[0] == edge[0] || met[0] == edge[1] || met[1] == edge[0] || met[1] == edge[1])
-                continue;
-            const double near = reach + relative_motion(motion, edge, met);
-            ends[2] = points + 3 * (int64_t)met[0];
-            ends[3] = points + 3 * (int64_t)met[1];
-            int is_near = 1;
-            for (int k = 0; k < 3 && is_near; k++) {
-                const double a = ends[0][k], b = ends[1][k], c = ends[2][k], d = ends[3][k];
-                is_near = (a < b ? a : b) - near <= (c < d ? d : c) && (c < d ? c : d) <= (a < b ? b : a) + near;
+    const struct edge_search search = {edges, points, motion, reach, sine};
+    int64_t count = 0;
+    /* Each leaf is searched for in itself and in those after it: in the right siblings of all nodes on its way up. */
+    for (int64_t leaf = 0; leaf < leaves; leaf++) {
+        const int64_t begin = first_of_leaf(&tree, leaf), end = first_of_leaf(&tree, leaf + 1);
+        const struct bounds asked = bounds_of(nodes + 6 * (leaves - 1 + leaf), reach);
+        for (int64_t node = leaves - 1 + leaf, other = leaf, is_own = 1; is_own || node > 0; is_own = 0) {
+            struct walk walk;
+            if (!is_own) {
+                const int is_left = node & 1;
+                if (is_left) begin_walk(&walk, node + 1);
+                node = (node - 1) / 2;
+                if (!is_left) continue;
             }
-            if (!is_near || !is_near_edge(ends, near, sine)) continue;
-            if (count == capacity) return -1;
-            first[count] = (int32_t)i;
-            second[count++] = (int32_t)other;
+            while (is_own || (other = next_leaf(&tree, &walk, is_overlapping, &asked)) >= 0) {
+                const int64_t last = first_of_leaf(&tree, other + 1);
+                for (int64_t i = begin; i < end; i++) {
+                    const struct bounds bounds = bounds_of(boxes + 6 * i, reach);
+                    for (int64_t j = is_own ? i + 1 : first_of_leaf(&tree, other); j < last; j++) {
+                        if (!is_overlapping(&bounds, boxes + 6 * j)) continue;
+                        const int64_t one = order[i] < order[j] ? order[i] : order[j], two = order[i] + order[j] - one;
+                        if (!is_meeting(&search, one, two)) continue;
+                        if (count == capacity) return -1;
+                        first[count] = (int32_t)one;
+                        second[count++] = (int32_t)two;
+                    }
+                }
+                if (is_own) break;
+            }
         }
-        sort_indices(second + begin, count - begin);
     }
     return count;
 }

@@ -13,8 +13,8 @@
 /* A tree of n boxes (n, 6) m, low and high corners.
  *
  * It has `leaves` leaves, a power of two, and its nodes (2 leaves - 1, 6) m are stored like those of a heap: the
- * children of node i are 2 i + 1 and 2 i + 2. Leaf j holds the boxes order[first_of_leaf(j)] to
- * order[first_of_leaf(j + 1) - 1].
+ * children of node i are 2 i + 1 and 2 i + 2. Leaf j holds the boxes at the places first_of_leaf(j) to
+ * first_of_leaf(j + 1) - 1; order (n,) has the index of the box at each place.
  */
 struct tree {
     int64_t n, leaves;
@@ -24,41 +24,50 @@ struct tree {
 
 static inline int64_t first_of_leaf(const struct tree *tree, int64_t leaf)
 {
-    return leaf * tree->n / tree->leaves;
+    return leaf * tree->n >> __builtin_ctzll((uint64_t)tree->leaves);
 }
 
-/* State of a search: nodes still to visit, and positions in the order of the boxes of the current leaf. */
+/* State of a search: nodes still to visit, and places of the boxes of the current leaf. */
 struct walk {
     int64_t stack[STACK], depth, place, end;
 };
 
-static inline void begin_walk(struct walk *walk)
+static inline void begin_walk(struct walk *walk, int64_t node)
 {
-    walk->stack[0] = 0;
+    walk->stack[0] = node;
     walk->depth = 1;
     walk->place = walk->end = 0;
 }
 
-/* Return the next box that a query meets, or -1. meets(): returns whether the query meets a box (6,). */
-static inline __attribute__((always_inline)) int64_t next_box(const struct tree *tree, struct walk *walk,
+/* Return the next leaf whose box a query meets, or -1. meets(): returns whether the query meets a box (6,). */
+WIDE static inline __attribute__((always_inline)) int64_t next_leaf(const struct tree *tree, struct walk *walk,
+                                                               int (*meets)(const void *query, const double *box),
+                                                               const void *query)
+{
+    while (walk->depth) {
+        const int64_t node = walk->stack[--walk->depth];
+        if (!meets(query, tree->nodes + 6 * node)) continue;
+        if (node >= tree->leaves - 1) return node - (tree->leaves - 1);
+        walk->stack[walk->depth++] = 2 * node + 1;
+        walk->stack[walk->depth++] = 2 * node + 2;
+    }
+    return -1;
+}
+
+/* Return the index of the next box that a query meets, or -1. */
+WIDE static inline __attribute__((always_inline)) int64_t next_box(const struct tree *tree, struct walk *walk,
                                                               int (*meets)(const void *query, const double *box),
                                                               const void *query)
 {
     for (;;) {
         while (walk->place < walk->end) {
-            const int64_t box = tree->order[walk->place++];
-            if (meets(query, tree->boxes + 6 * box)) return box;
+            const int64_t place = walk->place++;
+            if (meets(query, tree->boxes + 6 * place)) return tree->order[place];
         }
-        if (!walk->depth) return -1;
-        const int64_t node = walk->stack[--walk->depth];
-        if (!meets(query, tree->nodes + 6 * node)) continue;
-        if (node < tree->leaves - 1) {
-            walk->stack[walk->depth++] = 2 * node + 1;
-            walk->stack[walk->depth++] = 2 * node + 2;
-            continue;
-        }
-        walk->place = first_of_leaf(tree, node - (tree->leaves - 1));
-        walk->end = first_of_leaf(tree, node - (tree->leaves - 1) + 1);
+        const int64_t leaf = next_leaf(tree, walk, meets, query);
+        if (leaf < 0) return -1;
+        walk->place = first_of_leaf(tree, leaf);
+        walk->end = first_of_leaf(tree, leaf + 1);
     }
 }
 

@@ -183,11 +183,12 @@ static double crossing_time(const double *const points[8], double *weights, doub
  * vertices first, last (v, 3) m.  points0, points1: (p, 3) m.  found: (p,) triangles, the lowest of simultaneous ones,
  * -1 for none.  times, sides: (p,).  weights: (p, 3).
  */
-SHOWN void dampsim_crossings(int64_t t, int64_t leaves, const int32_t *restrict order, const double *restrict nodes,
-                             const double *restrict boxes, const int32_t *restrict corners, const double *first,
-                             const double *last, const double *restrict shift, double slack, int64_t p,
-                             const double *points0, const double *points1, int32_t *restrict found,
-                             double *restrict times, double *restrict weights, double *restrict sides)
+WIDE SHOWN void dampsim_crossings(int64_t t, int64_t leaves, const int32_t *restrict order,
+                                  const double *restrict nodes, const double *restrict boxes,
+                                  const int32_t *restrict corners, const double *first, const double *last,
+                                  const double *restrict shift, double slack, int64_t p, const double *points0,
+                                  const double *points1, int32_t *restrict found, double *restrict times,
+                                  double *restrict weights, double *restrict sides)
 {
     const struct tree tree = {t, leaves, order, nodes, boxes};
     for (int64_t i = 0; i < p; i++) {
@@ -203,7 +204,7 @@ SHOWN void dampsim_crossings(int64_t t, int64_t leaves, const int32_t *restrict 
         for (int round = 0; round < 2; round++) {
             struct walk walk;
             int64_t triangle;
-            begin_walk(&walk);
+            begin_walk(&walk, 0);
             while ((triangle = next_box(&tree, &walk, is_crossing_box, &way)) >= 0) {
                 const double *points[8] = {points0 + 3 * i, points1 + 3 * i};
                 for (int k = 0; k < 3; k++) {

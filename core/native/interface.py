@@ -46,7 +46,7 @@ SIGNATURES = {
     "block_factorise": ("d", "qPPPPPPPPP"),
     "block_solve": ("", "qPPPPdPPP"),
     "block_cg": ("q", "qPPPPPdqqPPPPdqPPPP"),
-    "tree_build": ("", "qqPPPP"),
+    "tree_build": ("", "qqPPPPP"),
     "tree_overlaps": ("q", "qqPPPqPPPPPqPP"),
     "near_triangles": ("q", "qqPPPPPqPPPPqPP"),
     "nearest_triangles": ("", "qqPPPPPPqPPPdPPPPP"),

@@ -147,9 +147,9 @@ def _check_trees(loaded: KernelLibrary) -> bool:
     x, count, rules = np.arange(8.0), 8, np.zeros(21)
     boxes = np.column_stack([x, 0.0 * x, 0.0 * x, x + 0.5, 0.0 * x + 0.5, 0.0 * x])
     asked, keys = np.array([[2.75, -1.0, -1.0, 5.25, 1.0, 1.0]]), np.full(2 * count + SORT_ROOM, 0, dtype=np.uint64)
-    order, nodes = np.full(count, -1, dtype=np.int32), np.full((3, 6), np.nan)
-    tree = count, 2, order, nodes, boxes
-    _call(loaded.tree_build, count, 2, boxes, keys, order, nodes)
+    order, nodes, leaves = np.full(count, -1, dtype=np.int32), np.full((3, 6), np.nan), np.full((count, 6), np.nan)
+    tree = count, 2, order, nodes, leaves
+    _call(loaded.tree_build, count, 2, boxes, keys, order, nodes, leaves)
     found, distance = np.full((2, count), -1, dtype=np.int32), np.zeros(count)
     labels = np.arange(3 * count, dtype=np.int32)
     # An edge of the fourth triangle.

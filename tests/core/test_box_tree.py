@@ -102,6 +102,22 @@ def test_nearest_of_any_size_matches_numpy(kernel: native.KernelLibrary, seed: i
     )
 
 
+@pytest.mark.parametrize("count", [15, 16, 17, 40])
+def test_ties_of_fan_match_numpy(kernel: native.KernelLibrary, count: int) -> None:
+    """A search stores up to 16 triangles that may be the nearest; all of a fan are, from above its apex."""
+    rng, angle = np.random.default_rng(count), 2.0 * np.pi * np.arange(count) / count
+    rim = np.column_stack([np.cos(angle), np.sin(angle), np.full(count, -0.5)])
+    fan = np.stack([np.zeros(count, dtype=int), 1 + np.arange(count), 1 + (np.arange(count) + 1) % count], axis=1)
+    vertices, triangles = np.concatenate([np.zeros((1, 3)), rim]), rng.permutation(fan)
+    points = np.array([[0.0, 0.0, 0.1], [0.0, 0.0, 2.0], [0.3, 0.1, 0.5]])
+
+    def found() -> NearestTriangles:
+        return nearest_triangles(Triangles(vertices, triangles), points, np.inf)
+
+    assert found().triangle[:2].tolist() == [0, 0]
+    assert_same(found(), without_kernel(found))
+
+
 def test_labels_match_numpy(kernel: native.KernelLibrary) -> None:
     """Edges and triangles of a crumpled sheet with a common label are left out, also where labels are shared."""
     cloth = crumpled()[1]
