@@ -12,7 +12,7 @@ from ..base.arrays import Array, Index, Mask
 from ..geometry.mesh.surface import Surface, triangle_areas
 from ..geometry.tetmesh.embedding import Embedding
 from ..scene.body import HARD_PIN_WEIGHT, Body
-from ..scene.part import part_shares
+from ..scene.part import freely_moved_weights, part_shares
 from ..system.discretization import BodyDiscretization
 from ..system.term import ForceTerm
 
@@ -91,8 +91,11 @@ def nodal_part_shares(body: Body, at_nodes: Callable[[Array], Array | None]) -> 
 
     at_nodes: function from painted weights (v,) to those of the nodes (n,).
     """
-    painted = [weights for part in body.parts if (weights := at_nodes(part.weights)) is not None]
-    return part_shares(np.stack(painted, axis=1)) if painted else None
+    if not body.parts:
+        return None
+    painted = [at_nodes(weights) for weights in freely_moved_weights(body.parts, body.pins).T]
+    freedom = at_nodes(1.0 - body.pins)
+    return None if freedom is None else part_shares(np.stack(painted, axis=1), freedom)  # type: ignore[arg-type]
 
 
 def build_block(

@@ -11,9 +11,9 @@ from ..base.arrays import Array
 from ..base.errors import ParameterError, SceneError
 from .parameters import PARAMETERS, Settings
 
-# Painted weights between these two values belong to the part in proportion; outside of the band they count as 0 or 1.
-# Weights of bones fall off over half a limb, and a wide band would reach far into the part with a pace between the two.
-_BAND = (0.4, 0.6)
+# Relative weights of two parts, or of a part and the rest, divide a node if they differ by less than this. Weights of
+# bones fall off over half a limb, and a wide band would reach far into the part with a pace between the two.
+_BAND = 0.2
 # Parameters that a part has of its own, by the names in Settings.
 PART_DIALS = ("settle", "bounce", "follow_through")
 # All dials of a part, with Sag, which is optional.
@@ -95,16 +95,36 @@ def _check_dial_values(values: Sequence[float | None]) -> None:
             PARAMETERS[name].validate(value)
 
 
-def part_shares(painted: Array) -> Array:
+def freely_moved_weights(parts: Sequence[Part], pins: Array) -> Array:
+    """Return the painted weights (v, p) of parts, at most as much in all as the pins leave free.
+
+    pins: (v,) 0 to 1.
+    """
+    painted = np.stack([part.weights for part in parts], axis=1)
+    freedom = np.clip(1.0 - pins, 0.0, 1.0)
+    return np.asarray(painted * np.minimum(freedom / np.maximum(painted.sum(axis=1), 1e-12), 1.0)[:, None])
+
+
+def part_shares(painted: Array, freedom: Array | float = 1.0) -> Array:
     """Return the shares (n, p + 1) of the rest of the body, first, and of each part in each node; rows sum to 1.
 
-    painted: (n, p) 0 to 1, painted weights at the nodes.
+    The rest has the freedom that the weights leave. Of the rest and the parts, the one with the largest weight has the
+    node, and those within _BAND of it, relative to the sum, divide it: the point of the simplex nearest to the weights
+    over _BAND.
+
+    painted: (n, p) 0 to 1, weights at the nodes, see freely_moved_weights().
+    freedom: (n,) or one number, 0 to 1: 1 minus the weight of the pins. The root of an ear has little weight of the
+        ear's bone, but what the pins leave free there moves with the ear.
     """
-    low, high = _BAND
-    shares = np.clip((painted - low) / (high - low), 0.0, 1.0)
-    shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
-    rest = np.maximum(1.0 - shares.sum(axis=1, keepdims=True), 0.0)
-    return np.concatenate([rest, shares], axis=1)
+    rest = np.maximum(freedom - painted.sum(axis=1), 0.0)
+    rest = np.where(painted.any(axis=1), rest, 1.0)
+    weights = np.concatenate([rest[:, None], painted], axis=1)
+    weights = weights / (_BAND * weights.sum(axis=1, keepdims=True))
+    # Projection on the simplex: the rests of the weights above the level at which they sum to 1.
+    falling = -np.sort(-weights, axis=1)
+    levels = (np.cumsum(falling, axis=1) - 1.0) / np.arange(1, weights.shape[1] + 1)
+    level = levels[np.arange(len(weights)), (falling > levels).sum(axis=1) - 1]
+    return np.asarray(np.maximum(weights - level[:, None], 0.0))
 
 
 def check_parts(body_name: str, parts: Sequence[Part]) -> None:

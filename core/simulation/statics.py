@@ -17,7 +17,7 @@ from ..contact.collision_state import CollisionState
 from ..contact.penalty_and_friction import TOLERATED_DEPTH, ContactPotential
 from ..scene.body import HARD_PIN_WEIGHT, Body, SceneSample, unpinned_size
 from ..scene.parameters import Settings, StiffnessBy
-from ..scene.part import part_shares, parts_at
+from ..scene.part import freely_moved_weights, part_shares, parts_at
 from ..scene.scene import Scene
 from ..settle.geometric_stiffness import estimated_regions, with_geometric_stiffness, with_minimum_eigenvalues
 from ..steppers.implicit import Stepper
@@ -424,8 +424,10 @@ class StaticSolver:
     def _solve_part_weights(self, island: int, block: int, sags: tuple[float | None, ...]) -> tuple[float, ...]:
         isolated, place = self._isolated_island(island, block)
         system, body, found = isolated.system, self._scene.bodies[isolated.bodies[place]], np.ones(len(sags))
-        shares, painted = system.blocks[place].part_shares, np.stack([one.weights for one in body.parts], axis=1)
-        vertices = [np.flatnonzero(share >= _MIN_PART_SHARE) for share in part_shares(painted)[:, 1:].T]
+        shares, painted = system.blocks[place].part_shares, freely_moved_weights(body.parts, body.pins)
+        vertices = [
+            np.flatnonzero(share >= _MIN_PART_SHARE) for share in part_shares(painted, 1.0 - body.pins)[:, 1:].T
+        ]
         # No weight moves vertices that are pinned hard.
         vertices = [one[body.pins[one] < HARD_PIN_WEIGHT] for one in vertices]
         targets = {k: sag / 100.0 for k, sag in enumerate(sags) if sag is not None and len(vertices[k])}

@@ -152,10 +152,13 @@ def test_painted_settle_sets_settle_scale(what: type[BodyKind]) -> None:
 @pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
 def test_parts_set_shares_of_nodes(what: type[BodyKind]) -> None:
     """The painted weights of parts become shares of the nodes."""
-    one = body(what)
+    one = replace(body(what), pins=np.zeros(len(body(what).pins)))
     assert what.build(one).block.part_shares is None
-    half, whole = (Part(name, np.full(len(one.pins), w), 9.0, 0.0, 1.0) for name, w in (("a", 0.5), ("b", 1.0)))
-    for parts, wanted in (((half,), [0.5, 0.5]), ((whole,), [0.0, 1.0]), ((half, whole), [0.0, 1.0 / 3.0, 2.0 / 3.0])):
+    half, other, whole = (
+        Part(name, np.full(len(one.pins), weight), 9.0, 0.0, 1.0)
+        for name, weight in (("a", 0.5), ("b", 0.5), ("c", 1.0))
+    )
+    for parts, wanted in (((half,), [0.5, 0.5]), ((whole,), [0.0, 1.0]), ((half, other), [0.0, 0.5, 0.5])):
         shares = what.build(replace(one, parts=parts)).block.part_shares
         assert shares is not None
         np.testing.assert_allclose(shares, np.broadcast_to(wanted, (len(shares), len(wanted))), atol=1e-9)

@@ -16,7 +16,7 @@ from dampsim.core.base.errors import ParameterError, SceneError
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import cache_inputs, describe_changes
 from dampsim.core.scene.parameters import Settings
-from dampsim.core.scene.part import Part, part_shares, with_part_dials
+from dampsim.core.scene.part import Part, freely_moved_weights, part_shares, with_part_dials
 from dampsim.core.simulation.sampling import input_digests
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.simulation.statics import part_size
@@ -34,7 +34,7 @@ def measured_sags(simulation: Simulation, body: Body, state: State | None = None
     positions = (simulation.first_frame().state if state is None else state).positions
     surface = simulation.model_of(body.name).skin(positions, body.surface.vertices)
     moved = np.linalg.norm(surface - body.surface.vertices, axis=1)
-    shares = part_shares(np.stack([part.weights for part in body.parts], axis=1))[:, 1:].T
+    shares = part_shares(freely_moved_weights(body.parts, body.pins), 1.0 - body.pins)[:, 1:].T
     inside = [np.flatnonzero(share >= 0.5) for share in shares]
     return [100.0 * float(moved[chosen].max()) / part_size(body, chosen) for chosen in inside]
 

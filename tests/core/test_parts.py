@@ -161,10 +161,42 @@ def test_pure_shares_keep_coefficients(h: float, name: str) -> None:
 
 
 def test_shares_sum_to_one() -> None:
-    """Weights count in a band around one half, and overlapping parts divide a node."""
-    painted = np.array([[0.0, 0.0], [0.4, 0.0], [0.5, 0.0], [0.6, 0.4], [1.0, 1.0]])
-    wanted = [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.5, 0.5]]
-    np.testing.assert_allclose(part_shares(painted), wanted)
+    """The largest weight has a node, and weights within a fifth of it divide the node, parts as well as the rest."""
+    painted = np.array([
+        [0.0, 0.0], [0.4, 0.0], [0.5, 0.0], [0.55, 0.45], [0.6, 0.4], [1.0, 1.0], [1.0, 0.5], [0.3, 0.3]
+    ])  # fmt: skip
+    wanted = [
+        [1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 0.75, 0.25], [0.0, 1.0, 0.0], [0.0, 0.5, 0.5],
+        [0.0, 1.0, 0.0], [2.0 / 3.0, 1.0 / 6.0, 1.0 / 6.0],
+    ]  # fmt: skip
+    found = part_shares(painted)
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_pinned_weight_leaves_the_rest() -> None:
+    """A weight counts relative to the freedom that soft pins leave: a part has all of it where nothing else is free."""
+    painted, freedom = np.array([[0.1], [0.1], [0.3], [0.0], [1e-4]]), np.array([0.1, 0.2, 1.0, 0.0, 0.0])
+    np.testing.assert_allclose(part_shares(painted, freedom)[:, 1], [1.0, 0.5, 0.0, 0.0, 1.0], atol=1e-12)
+
+
+@pytest.mark.parametrize("width", [0.1, 0.4, 0.9])
+@pytest.mark.parametrize("own", [(10.0, 0.0), (20.0, 30.0)], ids=["fast", "slow"])
+def test_soft_pinned_parts_rest_on_time(width: float, own: tuple[float, float]) -> None:
+    """Each part rests on time where pins fade as its weights grow, whatever the dials of the object."""
+    body, belly = two_part_body("hard", 30.0, 0.0, settle=own[0], bounce=own[1])
+    free = np.clip((np.abs(body.surface.vertices[:, 0]) - 0.05) / width, 0.0, 1.0)
+    # Like the pins that are proposed from bones.
+    held = np.clip((0.9 - free) / 0.8, 0.0, 1.0)
+    pins = held**2 * (3.0 - 2.0 * held)
+    ear, other = body.parts
+    parts = (replace(ear, weights=(1.0 - belly) * free), replace(other, weights=belly * free))
+    body = replace(body, pins=pins, parts=parts)
+    ways, _, _ = displacements_after_stop(body, translation_motion(body.surface, 0.4 * WAY), 24.0, DOWN, duration=3.0)
+    assert np.abs(ways).max() > 0.005
+    for part in parts:
+        rest = Outcome.of(ways[:, part.weights >= 0.6], [1], 1).rest
+        assert abs(rest - part.settle) <= 1.0, rest
 
 
 def test_changed_parts_are_named() -> None:
