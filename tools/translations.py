@@ -56,7 +56,7 @@ SHOWN = re.compile(
     r"(^|\.)(label|operator|menu|prop|translate|draw_wrapped|draw_property|Issue|fix_button|issue_with_fixes|Step|count_label)$"
 )
 NO_MESSAGE = re.compile(
-    r"\w+ papers|how (steps|the shot) |nodes, elements|Not \{|kind: \{|bone \{places|DampSim$|It$|Them$"
+    r"import bpy|\w+ papers|how (steps|the shot) |nodes, elements|Not \{|kind: \{|bone \{places|DampSim$|It$|Them$"
     r"|\{number\} k?mm?$|its (parent|standard) \w+ |\{collider\} as a collider$"
 )
 # Values of placeholders that the code takes from elsewhere, such as the "stop" after which a body rests.

@@ -419,9 +419,14 @@ class FrameCache:
                     source, _ = open_regular_file(other._path(number))
                 except ValueError as error:
                     raise other.damaged_error(number) from error
-                with source, open_new_file(part) as file:
-                    shutil.copyfileobj(source, file)
-                part.replace(self._path(number))
+                try:
+                    with source, open_new_file(part) as file:
+                        shutil.copyfileobj(source, file)
+                    part.replace(self._path(number))
+                except OSError:
+                    with contextlib.suppress(OSError):
+                        part.unlink(missing_ok=True)
+                    raise
             yield done, len(numbers)
         self._write(_HEADER, Header(header.inputs, self.owner).to_bytes())
 

@@ -1,7 +1,8 @@
-"""Archives that Blender writes and reads, Alembic and USD: room for a new one, and whether an existing one is whole.
+"""Files that Blender writes and reads, Alembic, USD and .blend: room for a new one, and whether one is whole.
 
 Blender ends without a message where the disk is full while it writes an Alembic file, and where it reads one that was
-cut off. On a full disk it reports no error of a USD file. No Python code can catch this, so files are checked before.
+cut off. On a full disk it reports no error of a USD file, nor of the end of a .blend file. No Python code can catch
+this, so files are checked before they are opened, and after they are written.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import contextlib
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import bpy
 
+from ...core import SceneError
+from ...core.base.errors import disk_errors
 from ...core.base.untrusted_files import open_new_file, open_regular_file
 
 # Head of Ogawa, the container of Alembic: mark, 0xff once the file is complete, version, and the place of the root.
@@ -28,6 +31,8 @@ _MAX_GROUPS = 100_000
 # and the size.
 _CRATE, _CRATE_HEAD, _CRATE_ENTRY, _CRATE_NAME = b"PXR-USDC", 24, 32, 16
 _MAX_SECTIONS = 1000
+# Last block of a .blend file, and the end of the table of a compressed one.
+_BLEND_END, _ZSTD_TABLE, _BLEND_TAIL = b"ENDB", b"\xb1\xea\x92\x8f", 64
 # Bytes of an Alembic file, beside the arrays: for each object, and for each object and frame.
 _PER_OBJECT, _PER_SAMPLE = 65_536, 2_048
 # Bytes of an exported mesh: of a vertex and of a corner of a face at each frame, and of a corner once.
@@ -78,6 +83,41 @@ def is_whole_usd(path: Path) -> bool:
     return _is_whole(path, _is_whole_crate)
 
 
+def is_whole_blend(path: Path) -> bool:
+    """Return whether a .blend file, compressed or not, has an end."""
+    return _is_whole(path, _has_blend_end)
+
+
+@contextlib.contextmanager
+def whole_blend(path: Path, failure: str, fix: str) -> Iterator[None]:
+    """Context in which Blender saves a .blend file. If it is cut off, the earlier file returns, or none remains.
+
+    Raises SceneError. failure, fix: see disk_errors().
+    """
+    kept, is_kept, is_new = path.with_name(f"{path.name}.dampsim_kept"), False, not os.path.lexists(path)
+    with contextlib.suppress(OSError):
+        # A link to the earlier content takes no room.
+        os.link(path, kept, follow_symlinks=False)
+        is_kept = True
+    try:
+        yield
+        with disk_errors(failure, fix):
+            if not is_whole_blend(path):
+                raise OSError("the file is cut off")
+    except SceneError:
+        with contextlib.suppress(OSError):
+            if is_kept:
+                # Both may be links to the same file, which then stays as it is.
+                kept.replace(path)
+            elif is_new:
+                path.unlink(missing_ok=True)
+        raise
+    finally:
+        if is_kept:
+            with contextlib.suppress(OSError):
+                kept.unlink(missing_ok=True)
+
+
 def _is_whole(path: Path, check: Callable[[BinaryIO, int], bool]) -> bool:
     try:
         file, size = open_regular_file(path, follow_link=True)
@@ -123,6 +163,12 @@ def _is_whole_ogawa(file: BinaryIO, size: int) -> bool:
             elif start and (start > size - 8 or _number(file, start) > size - start - 8):
                 return False
     return True
+
+
+def _has_blend_end(file: BinaryIO, size: int) -> bool:
+    file.seek(max(size - _BLEND_TAIL, 0))
+    tail = file.read(_BLEND_TAIL)
+    return tail.endswith(_ZSTD_TABLE) or _BLEND_END in tail
 
 
 def _is_whole_crate(file: BinaryIO, size: int) -> bool:

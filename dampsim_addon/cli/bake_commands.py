@@ -15,6 +15,7 @@ from ...core import PARAMETERS, CacheError, DampSimError, SceneError
 from ...core.base.wording import format_bytes, format_count, format_metres, format_percent, unknown_name
 from ...core.scene.part import KEYABLE_PART_DIALS
 from ...core.simulation.method_selection import method_warnings
+from ..blender.archives import whole_blend
 from ..compare.contact_sheet import render_strip
 from ..jobs import bake as job
 from ..jobs import export, info
@@ -173,7 +174,9 @@ def save_file(options: argparse.Namespace) -> None:
     """Save the .blend file to --output, or in place. Raises SceneError."""
     path = options.output or bpy.data.filepath
     fix = "choose another file with --output, or free some space"
-    call_operator(bpy.ops.wm.save_as_mainfile, f"{path}: the file cannot be saved", fix, filepath=path)
+    failed = f"{path}: the file cannot be saved"
+    with whole_blend(Path(path), failed, fix):
+        call_operator(bpy.ops.wm.save_as_mainfile, failed, fix, filepath=path)
 
 
 def run_info(options: argparse.Namespace) -> Report:

@@ -14,11 +14,11 @@ import numpy as np
 
 from ...core import Array, SceneError, SettleCurve
 from ...core.base.errors import disk_errors
-from ...core.base.untrusted_files import is_link, open_new_file, open_regular_file
+from ...core.base.untrusted_files import is_link, open_regular_file, write_atomically
 from ...core.frames.arrays_file import ArraysFile, pack_arrays
 
 _ARRAYS = ("frames", "measured", "predicted", "envelope")
-_OWN_FILE = re.compile(r"choice_[0-9]{3,}\.(done|part)")
+_OWN_FILE = re.compile(r"choice_[0-9]{3,}\.(done|part|done\.part)")
 _NOT_FINITE = ("inf", "-inf", "nan")
 # Exceptions that reading a damaged file raises.
 _READ_ERRORS = (OSError, ValueError, KeyError, TypeError)
@@ -95,10 +95,7 @@ class SweepCheckpoint:
             if is_link(self.folder):
                 raise SceneError(f"{self.folder} is a link; delete it, or choose another folder.")
             self.folder.mkdir(parents=True, exist_ok=True)
-            part = path.with_suffix(".part")
-            with open_new_file(part) as file:
-                file.write(content)
-            part.replace(path)
+            write_atomically(path, content)
 
     def clear(self) -> None:
         """Remove the files of the checkpoint, and then the folder if it is empty."""

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import shutil
 import tempfile
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from ...core import Array, SceneError
 from ...core.base.errors import disk_errors
+from ...core.base.untrusted_files import open_regular_file
 from ...core.geometry.mesh.rigid_motion import transform_points
 from ..blender.sampler import Sampler
 from ..jobs.export.staging import temporary_values
@@ -27,6 +28,8 @@ _WIDTH = 320
 _SAMPLES = 16
 # Most vertices that are used to find representative frames.
 _MAX_VERTICES = 2000
+# Last bytes of a PNG file: an empty chunk and its checksum.
+_PNG_END = b"IEND\xaeB`\x82"
 
 
 def check_renderable(scene: bpy.types.Scene) -> None:
@@ -84,14 +87,46 @@ def representative_frames(variants: Sequence[Sequence[Array]], count: int) -> li
 
 def _render_still(scene: bpy.types.Scene, path: Path, label: str, name: str) -> Path:
     """Render the current frame to a file that appears only when complete. name: subject of error messages."""
-    part = path.with_name(f"{path.stem}.part.png")
-    scene.render.filepath = str(part)
     scene.render.stamp_note_text = f"{label}; frame {scene.frame_current}"
     failed, fix = f"{name}: {path} cannot be rendered", "choose another folder, or set --pictures 0"
-    call_operator(bpy.ops.render.render, failed, fix, write_still=True, scene=scene.name)
-    with disk_errors(failed, fix):
-        part.replace(path)
+
+    def render(part: Path) -> None:
+        scene.render.filepath = str(part)
+        call_operator(bpy.ops.render.render, failed, fix, write_still=True, scene=scene.name)
+
+    _write_picture(path, failed, fix, render)
     return path
+
+
+def _write_picture(path: Path, failed: str, fix: str, write: Callable[[Path], None]) -> None:
+    """Let Blender write a picture that appears only when complete. write: for a path.  Raises SceneError.
+
+    Blender reports no error where the disk is full.
+    """
+    part = path.with_name(f"{path.stem}.part.png")
+    try:
+        with disk_errors(failed, fix):
+            # Blender would follow a link.
+            part.unlink(missing_ok=True)
+        write(part)
+        with disk_errors(failed, fix):
+            _require_whole_picture(part)
+            part.replace(path)
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _require_whole_picture(path: Path) -> None:
+    """Raise OSError if a PNG file has no end."""
+    try:
+        file, size = open_regular_file(path)
+    except ValueError as error:
+        raise OSError(str(error)) from error
+    with file:
+        file.seek(max(size - len(_PNG_END), 0))
+        if file.read(len(_PNG_END)) != _PNG_END:
+            raise OSError("the file is cut off")
 
 
 def _render_settings(scene: bpy.types.Scene) -> contextlib.AbstractContextManager[None]:
@@ -159,13 +194,13 @@ def assemble_sheet(strips: Sequence[Sequence[Path]], path: Path) -> None:
         pixels: Any = image.pixels
         pixels.foreach_set(np.ascontiguousarray(whole, dtype=np.float32).ravel())
         image.file_format = "PNG"
-        part = path.with_name(f"{path.stem}.part.png")
-        image.filepath_raw = str(part)
-        try:
-            image.save()
-            part.replace(path)
-        except (RuntimeError, OSError) as error:
-            raise SceneError(f"{path} cannot be written ({str(error).strip()}); choose another folder.") from error
+        failed, fix = f"{path} cannot be written", "choose another folder or free some space"
+
+        def save(part: Path) -> None:
+            image.filepath_raw = str(part)
+            call_operator(image.save, failed, fix)
+
+        _write_picture(path, failed, fix, save)
     finally:
         bpy.data.images.remove(image)
 

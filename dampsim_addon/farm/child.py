@@ -81,13 +81,16 @@ def _run_process(
             if child.poll() is None:
                 _terminate(child, grace_period=0.0 if not was_cancelled else GRACE_PERIOD)
             code = child.wait()
+            if child.stdin is not None:
+                with contextlib.suppress(OSError):
+                    child.stdin.close()
             file.write(f"ended with {code}\n")
     return {"code": code, "ended": was_cancelled, "seconds": time.monotonic() - start, "last": list(last)}
 
 
 def _read_lines(child: subprocess.Popen[str], lines: queue.SimpleQueue[str | None]) -> None:
     assert child.stdout is not None
-    with contextlib.suppress(ValueError, OSError):
+    with contextlib.suppress(ValueError, OSError), child.stdout:
         for line in child.stdout:
             lines.put(line)
     lines.put(None)

@@ -5,6 +5,7 @@ The file is in Blender's temporary folder, and the modifier is removed before sa
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -37,6 +38,9 @@ def display_vertices(obj: bpy.types.Object, local: Array, draft: bool = False) -
     try:
         file.write_bytes(pc2_header(len(local), 0.0, 1) + local.tobytes())
     except OSError as error:
+        # Blender would display what is left of a frame.
+        with contextlib.suppress(OSError):
+            file.unlink(missing_ok=True)
         raise CacheError(
             f"{obj.name}: the live frame cannot be written to {file.parent} ({error.strerror or error}); "
             "free some space, or choose another temporary folder in the preferences."

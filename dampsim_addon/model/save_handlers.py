@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,13 +94,9 @@ def finish_save(_path: str, _: object = None) -> None:
     is_copy = bpy.data.filepath == previous.path
     for source, target in previous.moves.items():
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if is_copy:
-                shutil.copytree(source, target, symlinks=True)
-            else:
-                shutil.move(source, target)
+            _copy_or_move(source, target, is_copy)
         except OSError as error:
-            print(f"dampsim: the cache {source} cannot be moved to {target} ({error.strerror or error}); bake again.")
+            print(f"dampsim: the cache {source} cannot be moved to {target} ({_reason(error)}); bake again.")
     if is_copy:
         _restore_paths(previous)
     previous.changes, previous.moves = {}, {}
@@ -110,6 +108,32 @@ def finish_save(_path: str, _: object = None) -> None:
             header = cache.header()
             if header is not None and not header.owner:
                 cache.take_ownership()
+
+
+def _copy_or_move(source: Path, target: Path, is_copy: bool) -> None:
+    """Copy or move a folder to a new path, wholly or not at all. Raises OSError."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+    if not is_copy:
+        with contextlib.suppress(OSError):
+            source.rename(target)
+            return
+    try:
+        shutil.copytree(source, target, symlinks=True)
+    except OSError:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
+    if not is_copy:
+        shutil.rmtree(source, ignore_errors=True)
+
+
+def _reason(error: OSError) -> str:
+    """Return the reason of an error; of a folder, that of its first file."""
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
+        # Entries have the paths and the text of an error.
+        return str(error.args[0][0][2]).split("] ")[-1].split(": ")[0]
+    return error.strerror or str(error)
 
 
 def undo_save(_path: str, _: object = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from ...base.arrays import Array, Index
-from ...base.errors import DampSimError, ParameterError
+from ...base.errors import DampSimError, ParameterError, disk_errors
+from ...base.untrusted_files import write_atomically
 from ...base.wording import unknown_name
 from ...geometry.mesh.primitives import box_tets
 from ...materials import ElasticDensity, ElasticMaterial, StableNeoHookean, TetElasticity
@@ -302,21 +304,16 @@ def compare_dampings(
                 "problem": result.problem,
             }
         )
-    try:
+    table = io.StringIO(newline="")
+    writer = csv.DictWriter(table, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    with disk_errors(f"{scene}: {folder} cannot be written", "choose another folder or free some space", DampSimError):
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "compare.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+        write_atomically(folder / "compare.csv", table.getvalue())
         for key, up in (("energy", "kinetic and elastic energy, J"), ("d1", "d1, m"), ("d2", "d2, m")):
             lines = {name: (made.times, getattr(made, key)) for name, made in results.items()}
-            (folder / f"{key}.svg").write_text(
-                line_chart(lines, f"{case.description}: {key}", "s", up), encoding="utf-8"
-            )
-    except OSError as error:
-        raise DampSimError(
-            f"{scene}: {folder} cannot be written ({error.strerror or error}). Choose another folder."
-        ) from error
+            write_atomically(folder / f"{key}.svg", line_chart(lines, f"{case.description}: {key}", "s", up))
     return rows
 
 

@@ -17,12 +17,14 @@ from bpy.props import StringProperty
 from bpy.types import Context, Menu, Operator, UILayout
 
 from ....core import PARAMETERS, ParameterError
-from ....core.base.errors import MAX_SHOWN, printable_text
-from ....core.base.untrusted_files import open_regular_file
+from ....core.base.errors import MAX_SHOWN, disk_errors, printable_text
+from ....core.base.untrusted_files import open_regular_file, write_atomically
 from ...translations import report, translate
 from ..objects import chosen_simulated, is_simulated
 
 _FOLDER = "dampsim"
+# First lines of a preset file.
+_HEAD = "import bpy\ndampsim = bpy.context.object.dampsim\n\n"
 # Parameters that define a material. All others depend on the scene.
 _SECTIONS = ("dials",)
 _OTHER_PARAMETERS = ("poisson", "density", "material", "plastic_yield", "plastic_creep", "plastic_most")
@@ -157,12 +159,27 @@ class DAMPSIM_OT_preset_add(AddPresetBase, Operator):
     bl_label = "Add Material Preset"
     preset_menu = "DAMPSIM_MT_presets"
     preset_subdir = _FOLDER
-    preset_defines = ["dampsim = bpy.context.object.dampsim"]
-    preset_values = [f"dampsim.{name}" for name in _PARAMETER_NAMES]
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         return is_simulated(context.object)
+
+    def execute(self, context: Context) -> set[str]:
+        try:
+            done: Any = super().execute(context)
+            return set(done)
+        except ParameterError as error:
+            report(self, {"ERROR"}, str(error))
+            return {"CANCELLED"}
+
+    def add(self, context: Context, filepath: str) -> None:
+        """Write a preset in place of Blender's own code, which leaves a part of it on a full disk."""
+        path, group = Path(filepath), context.object.dampsim
+        values = [f"dampsim.{name} = {getattr(group, name)!r}" for name in _PARAMETER_NAMES]
+        content = _HEAD + "\n".join([*values, ""])
+        fix = "choose another name or free some space"
+        with disk_errors(f"Material '{path.stem}' cannot be written to {path.parent}", fix, ParameterError):
+            write_atomically(path, content)
 
 
 def draw_presets(layout: UILayout, group: bpy.types.PropertyGroup) -> None:
