@@ -20,7 +20,7 @@ from ...core import Array
 from .animation import VISIBILITY_PATH, slot_bags, user_fcurves
 
 # Largest number that counts as false.
-_TRUE = 1.0 - 1e-6
+LARGEST_FALSE = 1.0 - 1e-6
 # Rotations whose components strips combine with each other.
 _MIXED_ROTATIONS = ("rotation_quaternion", "rotation_axis_angle")
 # Largest length of a chain of drivers that read each other.
@@ -64,7 +64,7 @@ def first_disabled_frame(obj: bpy.types.Object, first: int, last: int) -> int | 
     frames = range(first, last + 1)
     values = animated_values(obj, VISIBILITY_PATH, frames)
     # Blender converts numbers below 1 to false.
-    return None if values is None else next((n for n, v in zip(frames, values, strict=True) if v > _TRUE), None)
+    return None if values is None else next((n for n, v in zip(frames, values, strict=True) if v > LARGEST_FALSE), None)
 
 
 def is_driven(block: bpy.types.ID, path: str, index: int = 0) -> bool:
@@ -298,7 +298,7 @@ def _variable_values(variable: bpy.types.DriverVariable, frames: Sequence[int], 
     # Blender may read the driven property of another datablock a frame late.
     values = _values(block, path, index, frames, depth + 1) if block == target.id else None
     if values is None or isinstance(current, bool):
-        return None if values is None else np.asarray(values > _TRUE, dtype=float)
+        return None if values is None else np.asarray(values > LARGEST_FALSE, dtype=float)
     return np.asarray(np.clip(np.trunc(values) if isinstance(current, int) else values, *limits))
 
 

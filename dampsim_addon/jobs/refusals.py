@@ -15,11 +15,12 @@ from ...core.bodies.fibres import check_direction_group
 from ...core.scene.muscles import check_controller
 from ...core.simulation.assembly import check_body_collisions
 from ...core.simulation.method_selection import check_same_method
-from ..blender.animated_values import first_disabled_frame, is_driven
-from ..blender.animation import VISIBILITY_PATH, drivers_of, user_fcurves
+from ..blender.animated_values import LARGEST_FALSE, animated_values, first_disabled_frame, is_driven
+from ..blender.animation import VISIBILITY_PATH, animated_paths, drivers_of, user_fcurves
 from ..blender.dampsim_names import is_output_modifier
 from ..blender.modifiers import (
     can_change_topology,
+    is_deforming,
     modifier_bound_to_generated,
     simulated_topology_modifiers,
     weight_removing_modifiers,
@@ -159,6 +160,25 @@ def check_visibility(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.t
         raise SceneError(f"{one.name}: it is disabled in viewports{when}, so its motion is unknown. {fix}.")
 
 
+def check_switches(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
+    """Raise SceneError if animation switches a modifier that moves vertices, which a bake cannot play.
+
+    The bake switches modifiers itself, and its place among them depends on which are shown.
+    """
+    frames, animated = range(scene.frame_start, scene.frame_end + 1), set(animated_paths(obj))
+    for modifier in obj.modifiers:
+        path = f"{modifier.path_from_id()}.show_viewport"
+        if path not in animated or is_output_modifier(modifier) or not is_deforming(modifier):
+            continue
+        values = animated_values(obj, path, frames)
+        shown = None if values is None else values > LARGEST_FALSE
+        if shown is not None and shown.any() and not shown.all():
+            raise SceneError(
+                f"{obj.name}: animation switches modifier {modifier.name} in viewports, which a bake cannot play. "
+                "Animate its strength instead, or remove that animation."
+            )
+
+
 def check_fibres(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
     """Raise MeshError if the fibres follow a painted direction that is not chosen."""
     settings = read_settings(obj)
@@ -220,6 +240,7 @@ REFUSALS: dict[str, Refusal] = {
     "fibres": check_fibres,
     "muscles": check_muscles,
     "visibility": check_visibility,
+    "switching": check_switches,
     "editing": check_collider_modes,
     "roughness": check_collider_groups,
     "weights": check_weights,

@@ -429,6 +429,23 @@ def rebuilt_part(cache: Path) -> bpy.types.Object:
     return obj
 
 
+def switched_bend(cache: Path) -> bpy.types.Object:
+    """Return an object with a modifier that keyframes show from frame 2 on."""
+    obj = plain(cache)
+    bend = obj.modifiers.new("Bend", "SIMPLE_DEFORM")
+    for frame, is_shown in ((1, False), (2, True)):
+        bend.show_viewport = is_shown
+        bend.keyframe_insert("show_viewport", frame=frame)
+    return obj
+
+
+def switched_bend_by_driver(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    bend = obj.modifiers.new("Bend", "SIMPLE_DEFORM")
+    bend.driver_add("show_viewport").driver.expression = "frame < 3"
+    return obj
+
+
 # Check, part of its message, and the label of its first button, or ''.
 CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     hidden: ("object", "The object is hidden", "Show"),
@@ -479,6 +496,8 @@ CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     link_disabled: ("visibility", "Box: it is disabled in viewports, so its motion is unknown", "Show"),
     link_excluded: ("visibility", "Box: it is disabled in viewports, so its motion is unknown", "Show"),
     target_disabled: ("visibility", "Box: it is disabled in viewports, so its motion is unknown", "Show"),
+    switched_bend: ("switching", "Animation switches modifier Bend in viewports", ""),
+    switched_bend_by_driver: ("switching", "Animation switches modifier Bend in viewports", ""),
     edited_collider: ("editing", "this collider is in Edit Mode", ""),
     lost_roughness: (
         "roughness",
@@ -489,6 +508,15 @@ CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     rebuilt_part: ("weights", "The modifier Rebuild removes the weights of vertex group 'Pin'", "Choose None"),
     renamed_roughness: ("roughness", "Box: roughness group 'Ices' is missing. Did you mean 'Ice'?", "Use Ice"),
 }
+
+
+def test_constant_switch_is_baked(tmp_path: Path) -> None:
+    """Keyframes that never switch a modifier refuse nothing."""
+    new_scene(3)
+    obj = plain(tmp_path)
+    bend = obj.modifiers.new("Bend", "SIMPLE_DEFORM")
+    bend.keyframe_insert("show_viewport", frame=1)
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
 
 
 def test_refusals_have_cases(load: Load) -> None:
