@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core import Array
 from ...core.geometry.mesh.rigid_motion import transform_points
-from ..blender.animation import channelbags, drivers_of
+from ..blender.animation import animated_paths, drivers_of, slot_bags, strips_within
 from ..blender.dampsim_names import is_rig_modifier
 from ..blender.sampler import read_array
 
@@ -32,6 +32,8 @@ _BONE_PATH = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 _MIN_CHANGE = 1e-5
 # Constraints that move a chain of bones towards a target.
 _CHAIN_TYPES = ("IK", "SPLINE_IK")
+# Constraints by which an object follows bones as a whole.
+_RIGID_TYPES = ("ARMATURE", "CHILD_OF", "COPY_TRANSFORMS", "COPY_LOCATION")
 # An object, or one of its bones; the name of the bone is "" for the object itself.
 _Mover = tuple[bpy.types.Object, str]
 
@@ -94,11 +96,20 @@ def _rigid_influences(obj: bpy.types.Object) -> Iterator[BoneInfluence]:
     if obj.parent_type == "BONE" and obj.parent is not None and obj.parent_bone in obj.parent.pose.bones:
         yield BoneInfluence(obj.parent, obj.parent_bone, False)
     for constraint in obj.constraints:
-        if constraint.type not in ("CHILD_OF", "COPY_TRANSFORMS", "COPY_LOCATION") or constraint.mute:
+        if constraint.type not in _RIGID_TYPES or not _acts(constraint):
             continue
-        rig = constraint.target
-        if rig is not None and rig.type == "ARMATURE" and constraint.subtarget in rig.pose.bones:
-            yield BoneInfluence(rig, constraint.subtarget, False)
+        # An Armature constraint has a list of targets.
+        for one in getattr(constraint, "targets", (constraint,)):
+            rig = one.target
+            if rig is not None and rig.type == "ARMATURE" and one.subtarget in rig.pose.bones:
+                yield BoneInfluence(rig, one.subtarget, False)
+
+
+def _acts(constraint: Any) -> bool:
+    """Return whether a constraint may move anything: it is enabled, and its influence is or may become positive."""
+    if constraint.mute:
+        return False
+    return constraint.influence > 0.0 or f"{constraint.path_from_id()}.influence" in animated_paths(constraint.id_data)
 
 
 def parent_influence(influence: BoneInfluence, keys: Collection[tuple[str, str]]) -> tuple[str, str] | None:
@@ -248,9 +259,9 @@ def _goals_of_chains(rig: bpy.types.Object) -> dict[str, list[_Mover]]:
 
 
 def _constraint_movers(constraints: Iterable[Any], without_goals: bool = False) -> Iterator[_Mover]:
-    """Iterate over the targets of constraints that are not muted. without_goals: leave out those of IK."""
+    """Iterate over the targets of constraints that act. without_goals: leave out those of IK."""
     for constraint in constraints:
-        if constraint.mute or (without_goals and constraint.type in _CHAIN_TYPES):
+        if not _acts(constraint) or (without_goals and constraint.type in _CHAIN_TYPES):
             continue
         owners = [*getattr(constraint, "targets", ()), constraint]
         for owner in owners:
@@ -262,10 +273,21 @@ def _constraint_movers(constraints: Iterable[Any], without_goals: bool = False) 
 def _keyed_bones(obj: bpy.types.Object) -> set[str]:
     """Return the names of the bones that keys or drivers move; "" stands for the object itself or its data."""
     blocks = [block for block in (obj, obj.data, getattr(obj.data, "shape_keys", None)) if block is not None]
-    keyed = [curve for block in blocks for bag in channelbags(block) for curve in bag.fcurves]
+    keyed = [curve for block in blocks for bag in _playing_bags(block) for curve in bag.fcurves]
     keyed = [curve for curve in keyed if not curve.mute and _changes(curve)]
     matches = [_BONE_PATH.match(curve.data_path) for curve in (*keyed, *drivers_of(obj))]
     return {"" if match is None else bpy.utils.unescape_identifier(match[1]) for match in matches}
+
+
+def _playing_bags(block: bpy.types.ID) -> Iterator[bpy.types.ActionChannelbag]:
+    """Iterate over the channelbags of the active action and of the NLA strips that are not muted."""
+    data = block.animation_data
+    if data is None:
+        return
+    yield from slot_bags(data)
+    for track in data.nla_tracks if data.use_nla else ():
+        for strip in strips_within(track, only_audible=True) if track.is_solo or not track.mute else ():
+            yield from slot_bags(strip)
 
 
 def _changes(curve: bpy.types.FCurve) -> bool:

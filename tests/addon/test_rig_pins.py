@@ -198,6 +198,46 @@ def test_followed_keys_keep_weak_pins(load: Load, mover: str) -> None:
     }
 
 
+@pytest.mark.parametrize("case", ["no influence", "muted track", "NLA off"])
+def test_idle_motion_keeps_no_pins(case: str) -> None:
+    """Constraints without influence and muted NLA tracks do not move bones."""
+    obj, rig = dog(keyed=() if case == "no influence" else ("tail tip",))
+    if case == "no influence":
+        target = bpy.data.objects.new("Target", None)
+        bpy.context.scene.collection.objects.link(target)
+        for frame in (1, 5):
+            target.location.x = frame
+            target.keyframe_insert("location", frame=frame)
+        constraint = rig.pose.bones["tail tip"].constraints.new("IK")
+        constraint.target, constraint.influence = target, 0.0
+    else:
+        data = rig.animation_data
+        track = data.nla_tracks.new()
+        strip = track.strips.new("Walk", 1, data.action)
+        strip.action_slot = data.action.slots[0]
+        data.action, data.use_nla, track.mute = None, case != "NLA off", case == "muted track"
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    assert weights(obj)["tail tip"] == 0.0
+
+
+def test_armature_constraint_offers_pins(load: Load) -> None:
+    """An object that follows a bone by an Armature constraint is pinned near it, like a child of the bone."""
+    new_scene()
+    bpy.ops.object.armature_add()
+    rig = bpy.context.object
+    bpy.ops.mesh.primitive_cylinder_add(depth=4.0, location=(0.0, 0.0, 2.0))
+    obj = bpy.context.object
+    target = obj.constraints.new("ARMATURE").targets.new()
+    target.target, target.subtarget = rig, "Bone"
+    bpy.context.view_layer.update()
+    (found,) = load("dampsim_addon.scene_reader.bone_chains").bone_influences(obj)
+    assert (found.rig, found.name, found.is_skinned) == (rig, "Bone", False)
+    proposal = load("dampsim_addon.scene_reader.pin_proposals").propose_pins(obj)
+    assert proposal.lets_move
+    obj.constraints[0].influence = 0.0
+    assert load("dampsim_addon.scene_reader.pin_proposals").propose_pins(obj) is None
+
+
 def test_selected_controls_free_their_bones() -> None:
     obj, rig = dog()
     add_controls(rig, "leg", "tail", "tail tip")
