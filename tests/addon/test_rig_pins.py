@@ -209,7 +209,7 @@ def test_idle_motion_keeps_no_pins(case: str) -> None:
             target.location.x = frame
             target.keyframe_insert("location", frame=frame)
         constraint = rig.pose.bones["tail tip"].constraints.new("IK")
-        constraint.target, constraint.influence = target, 0.0
+        constraint.target, constraint.influence, constraint.chain_count = target, 0.0, 1
     else:
         data = rig.animation_data
         track = data.nla_tracks.new()
