@@ -1,5 +1,6 @@
 #!/bin/sh
 # Exit codes and saved files of the command line in a real Blender. Usage: tests/cli.sh FOLDER
+# tests/addon/test_command_sequences.py runs such sequences earlier, in the bpy module.
 set -u
 out=$1
 mkdir -p "$out"
