@@ -21,7 +21,7 @@ CLIPS = ROOT / "docs" / "images" / "clips"
 # Pages about files, commands, times and lists.
 NOTHING_MOVES = {
     "bake-to-a-file", "bake-without-a-window", "copy-a-setup", "install", "limits", "rebake-a-range", "resume-a-bake",
-    "retime-a-bake", "run-a-farm", "speed", "troubleshooting", "use-maps-in-materials",
+    "retime-a-bake", "run-a-farm", "speed", "troubleshooting",
 }  # fmt: skip
 
 
