@@ -35,9 +35,10 @@ from ..scene_reader.contributors import is_evaluated_for_others, is_in_viewports
 from ..scene_reader.mesh_parts import checked_body
 from ..scene_reader.muscles import build_controller, sensor_targets
 from ..scene_reader.scene_builder import check_object, used_groups
-from ..targets import get_target
+from ..targets import PointCache, get_target
 from ..targets.cache_file import check_library_modifier
 from ..targets.keys import check_shared_mesh
+from ..targets.target import OtherTargetError
 from .curve_bake import check_following_curve
 
 Refusal = Callable[[bpy.types.Object, bpy.types.Scene, bpy.types.ViewLayer], None]
@@ -66,21 +67,28 @@ def check_target(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types
     check_shared_mesh(obj)
     target.check(obj)
     target.check_folder(obj, target_folder(obj))
-    replacing = replacing_modifier(obj)
+    check_keys_are_played(obj)
+
+
+def check_keys_are_played(obj: bpy.types.Object) -> None:
+    """Raise OtherTargetError if a modifier makes shape keys before the modifiers useless."""
+    replacing = _replacing_modifier(obj)
     if replacing is not None and not obj.dampsim.bakes_to_file:
-        raise SceneError(
+        raise OtherTargetError(
             f"{obj.name}: shape keys have no effect before {replacing.name}, which replaces the vertices; bake to PC2 "
-            "Cache."
+            "Cache.",
+            PointCache.name,
         )
     bound = modifier_bound_to_generated(obj)
     if bound is not None:
-        raise SceneError(
+        raise OtherTargetError(
             f"{obj.name}: modifier {bound.name} is bound to vertices that an earlier modifier adds, so shape keys "
-            "cannot feel it; bake to PC2 Cache."
+            "cannot feel it; bake to PC2 Cache.",
+            PointCache.name,
         )
 
 
-def replacing_modifier(obj: bpy.types.Object) -> bpy.types.Modifier | None:
+def _replacing_modifier(obj: bpy.types.Object) -> bpy.types.Modifier | None:
     """Return the last modifier that discards the positions of the vertices before it, or None."""
     found = None
     for modifier in obj.modifiers:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import bpy
 import numpy as np
 
-from ...core import CacheError, SceneError
+from ...core import CacheError
 from ...core.base.untrusted_files import open_new_file, open_regular_file, require_unlinked_folder
 from ..blender.archives import is_whole_alembic
 from ..blender.dampsim_names import (
@@ -30,7 +30,17 @@ from ..blender.sampler import frame_rate
 from ..work.operators import call_operator
 from .influence import remove_factor_curve
 from .pre_modifier_shapes import NoShapeError, can_edit_before_modifiers, pre_modifier_positions
-from .target import VERTEX_BYTES, Cost, KeptBake, Shot, Storage, Target, apply_settings, read_settings_of
+from .target import (
+    VERTEX_BYTES,
+    Cost,
+    KeptBake,
+    LibraryBakeError,
+    Shot,
+    Storage,
+    Target,
+    apply_settings,
+    read_settings_of,
+)
 
 # Suffix of a file that was set aside while a bake replaces it.
 _KEPT_SUFFIX = ".kept"
@@ -159,21 +169,19 @@ def remove_cache_files(folder: Path, file: str) -> None:
 
 
 def check_library_modifier(obj: bpy.types.Object, modifier_type: str) -> None:
-    """Raise SceneError if the modifier of a bake in the library of an override would return when the file is opened.
+    """Raise LibraryBakeError if a library override would get the modifier of its library's bake back later.
+
+    Blender restores such a modifier when the file is opened.
 
     modifier_type: of the modifier that plays the new bake and can replace it; see Target.
     """
-    modifier = library_modifier(obj)
+    # Modifier that plays the bake of the object from which the override is made.
+    modifier = bake_modifier(obj.override_library.reference) if obj.override_library is not None else None
     if modifier is not None and modifier.type != modifier_type:
-        raise SceneError(
+        raise LibraryBakeError(
             f"{obj.name}: it is baked in {Path(modifier.id_data.library.filepath).name} to a modifier, which Blender "
             "cannot remove from a library override; clear the bake there, or make the object local."
         )
-
-
-def library_modifier(obj: bpy.types.Object) -> Any:
-    """Return the modifier that plays the bake of the object from which a library override is made, or None."""
-    return bake_modifier(obj.override_library.reference) if obj.override_library is not None else None
 
 
 def baked_file(obj: bpy.types.Object) -> Path | None:

@@ -39,7 +39,7 @@ from .bones import (
     own_mark,
     run_fit,
 )
-from .target import Cost, Shot
+from .target import ClashingKeysError, Cost, Shot
 
 # Largest difference between the scales of the axes of a bone above, relative to the largest, and cosine between them.
 _MAX_UNEVENNESS = 1e-3
@@ -101,9 +101,9 @@ class ExistingBones(Bones):
             _check_bone(obj, rig, bone)
         _check_followers(obj, rig, bones)
         _check_readers(obj, rig, bones)
-        keyed = clashing_bones(obj)
+        keyed = _clashing_bones(obj)
         if keyed:
-            raise SceneError(
+            raise ClashingKeysError(
                 f"{obj.name}: the bone {keyed[0]} is keyed in the action {rig.animation_data.action.name}, which wins "
                 "over the bake; push it down to the NLA."
             )
@@ -205,7 +205,7 @@ def chosen_bones(obj: bpy.types.Object) -> list[bpy.types.PoseBone]:
     return sorted(found, key=lambda bone: (len(bone.bone.parent_recursive), bone.name))
 
 
-def clashing_bones(obj: bpy.types.Object) -> list[str]:
+def _clashing_bones(obj: bpy.types.Object) -> list[str]:
     """Return the chosen bones that the active action of the rig keys in channels of the bake."""
     rig = rig_of(obj)
     data = rig.animation_data if rig is not None else None

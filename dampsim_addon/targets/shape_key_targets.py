@@ -21,7 +21,7 @@ from ..work.steps import run_in_thread
 from . import keys
 from .bake_tracks import animate_keys
 from .influence import is_blended
-from .target import Cost, Shot
+from .target import Cost, OtherTargetError, Shot
 
 # Largest error of a bake with a limited number of keys, relative to that of its keys. Modifiers can enlarge the error.
 _LIMITED_KEYS_FACTOR = 2.0
@@ -104,9 +104,10 @@ class AbsoluteKeys(keys.KeyTarget):
                 f"{obj.name}: absolute shape keys cannot be combined with its own shape keys; bake to another target."
             )
         if is_blended(obj):
-            raise SceneError(
+            raise OtherTargetError(
                 f"{obj.name}: absolute shape keys cannot be blended, but its bake has an Influence below 1 or a fade; "
-                "bake to Key per Frame, or set Influence to 1 and remove the fade."
+                "bake to Key per Frame, or set Influence to 1 and remove the fade.",
+                FrameKeys.name,
             )
 
     def write(self, shot: Shot, compressed: SinglePrecisionArray) -> Cost:

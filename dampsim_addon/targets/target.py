@@ -124,6 +124,22 @@ class UnplayableMotionError(SceneError):
     """Motion that the target cannot play, but a file can."""
 
 
+class OtherTargetError(SceneError):
+    """Object that its target cannot hold, but another target can. target: name of the other one."""
+
+    def __init__(self, message: str, target: str) -> None:
+        super().__init__(message)
+        self.target = target
+
+
+class LibraryBakeError(SceneError):
+    """Library override whose bake in the library stays; a local object has none."""
+
+
+class ClashingKeysError(SceneError):
+    """Chosen bones that the active action of their rig keys."""
+
+
 class MotionCheck:
     """Check for animation that would make a bake fail after its simulation. It changes no user data.
 

@@ -157,3 +157,26 @@ def test_linked_mesh_gets_local_copy(load: Load, tmp_path: Path) -> None:
     assert load("dampsim_addon.api").bake([obj])[0].problem == ""
     played = world_vertices(obj, 3)
     assert abs(world_vertices(reopen(tmp_path / "shot.blend"), 3) - played).max() < 1e-6
+
+
+def test_linked_objects_have_one_fix(load: Load, tmp_path: Path) -> None:
+    """Checks that do not include the one of linked objects, such as those of exports, offer them no fix."""
+    new_scene(LAST)
+    obj = wobbler(tmp_path / "cache")
+    obj.scale.x = -1.0
+    issues, checks = load("dampsim_addon.ui.bake.checks"), load("dampsim_addon.ui.bake.checks").CHECKS
+    issue_type = load("dampsim_addon.ui.common.issue").Issue
+    without_object = {name: check for name, check in checks.items() if name != "object"}
+    without_object["planted"] = lambda obj, scene: issue_type("Its name is odd, or", "Rename", lambda o, s: None)
+    local = issues.find_issues(obj, bpy.context.scene, without_object)
+    assert local["planted"].fixes
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "character.blend"))
+    new_scene(LAST)
+    with bpy.data.libraries.load(str(tmp_path / "character.blend"), link=True) as (_, loaded):
+        loaded.objects = ["Wobbler"]
+    obj = bpy.data.objects["Wobbler"]
+    bpy.context.scene.collection.objects.link(obj)
+    found = issues.find_issues(obj, bpy.context.scene, without_object)
+    assert found["planted"].text == "Its name is odd"
+    assert not any(issue.fixes for issue in found.values())
+    assert list(issues.find_issues(obj, bpy.context.scene)) == ["object"]

@@ -403,11 +403,16 @@ _FORESEEING = {*REFUSAL_CHECKS, "model", "cycle", "vanishing", "switched", "sepa
 def find_issues(
     obj: bpy.types.Object, scene: bpy.types.Scene, checks: Mapping[str, Check] = CHECKS
 ) -> dict[str, Issue]:
-    """Return the issues of an object by the name of their check. Cheap enough to run at every redraw."""
-    if obj.library is not None and "object" in checks:
-        # A linked object cannot be baked, and fixes of other problems cannot change it.
-        checks = {name: check for name, check in checks.items() if name == "object"}
+    """Return the issues of an object by the name of their check. Cheap enough to run at every redraw.
+
+    Of a linked object, only the check "object" has a fix, which makes it local: Blender would lose other changes. It
+    cannot be baked before, so this check stands for all others.
+    """
+    if obj.library is not None:
+        checks = {"object": checks["object"]} if "object" in checks else checks
     found = {name: issue for name, check in checks.items() if (issue := check(obj, scene)) is not None}
     if _FORESEEING & found.keys():
         found.pop("refused", None)
+    if obj.library is not None:
+        found = {name: issue if name == "object" else issue.without_fixes for name, issue in found.items()}
     return found

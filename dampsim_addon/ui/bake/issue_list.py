@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import bmesh
@@ -30,19 +29,8 @@ _ALL_CHECKS = {**CHECKS, **EXPORT_CHECKS}
 def chosen_issues(context: Context, checks: Mapping[str, Check]) -> dict[str, dict[bpy.types.Object, Issue]]:
     """Return the issues of the active and all other selected simulated objects, by check and object."""
     found = {obj: find_issues(obj, context.scene, checks) for obj in chosen_simulated(context)}
-    by_check = {
-        name: {obj: _editable_issue(name, obj, issues[name]) for obj, issues in found.items() if name in issues}
-        for name in checks
-    }
+    by_check = {name: {obj: issues[name] for obj, issues in found.items() if name in issues} for name in checks}
     return {name: issues for name, issues in by_check.items() if issues}
-
-
-def _editable_issue(name: str, obj: bpy.types.Object, issue: Issue) -> Issue:
-    """Return an issue of a check without its fixes if Blender would lose changes of the object."""
-    # The check "object" offers to make a linked object local.
-    if obj.library is None or name == "object":
-        return issue
-    return replace(issue, text=issue.text.removesuffix(", or"), button_label="", fix=None, alternative=None)
 
 
 def _issues_of_check(context: Context, name: str) -> dict[bpy.types.Object, Issue]:

@@ -14,9 +14,9 @@ from ....core.geometry.mesh.seams import SeamError
 from ...blender.animated_values import first_disabled_frame, is_driven
 from ...blender.animation import VISIBILITY_PATH, animated_paths, remove_animation
 from ...blender.bone_bakes import record_mark, rig_of
-from ...blender.modifiers import modifier_bound_to_generated, simulated_topology_modifiers
+from ...blender.modifiers import simulated_topology_modifiers
 from ...blender.vertex_groups import edge_values
-from ...jobs.refusals import REFUSALS, Refusal, motion_inputs, replacing_modifier
+from ...jobs.refusals import REFUSALS, Refusal, check_keys_are_played, motion_inputs
 from ...model.colliders import active_colliders, simulation_view_layer
 from ...model.links import has_bone, is_target_deleted, linked_outside_group
 from ...model.objects import remove_item
@@ -27,16 +27,14 @@ from ...scene_reader.scene_builder import has_animated_pressure, missing_groups,
 from ...status.late_refusals import forget_refusal, remembered_refusal
 from ...status.model_errors import known_model_error
 from ...status.pieces import known_refusal
-from ...targets import PointCache
+from ...targets import PointCache, get_target
 from ...targets.bake_tracks import push_down_action
 from ...targets.bones import Bones
-from ...targets.cache_file import library_modifier
-from ...targets.existing_bones import ExistingBones, clashing_bones
-from ...targets.influence import is_blended
+from ...targets.existing_bones import ExistingBones
 from ...targets.keys import has_shared_mesh
 from ...targets.pre_modifier_shapes import can_edit_before_modifiers
-from ...targets.shape_key_targets import AbsoluteKeys, CompressedKeys, FrameKeys
-from ...targets.target import UnplayableMotionError
+from ...targets.shape_key_targets import CompressedKeys
+from ...targets.target import ClashingKeysError, LibraryBakeError, OtherTargetError, UnplayableMotionError
 from ...work.operators import call_operator
 from ..common.issue import Check, Fix, Issue, closest_fix, fix_button, set_options, set_values, target_issue
 from ..objects.group_operators import simulate_together
@@ -119,24 +117,28 @@ def _disable_stretching(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 
 
 def _target_check_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
-    target = obj.dampsim.target
-    if library_modifier(obj) is not None and obj.library is None:
+    if isinstance(error, LibraryBakeError):
         tooltip = "Turn the library override into a local object, which changes of the library no longer update"
         return fix_button("Make Object Local", lambda o, s: _make_local(o), tooltip)
-    if target == AbsoluteKeys.name and is_blended(obj):
-        return target_issue(FrameKeys)
-    if target == ExistingBones.name and clashing_bones(obj):
+    if isinstance(error, ClashingKeysError):
         action, owner = rig_of(obj).animation_data.action.name, rig_of(obj)
         tooltip = f"Move the action {action} to an NLA track beneath the bake, where it plays as before"
         return fix_button("Push Down Action", lambda o, s: push_down_action(owner, record_mark(o.data)), tooltip)
-    other_target: Issue | None
-    if replacing_modifier(obj) is not None or modifier_bound_to_generated(obj) is not None:
-        other_target = None if target == PointCache.name else target_issue(PointCache)
-    elif target in (Bones.name, ExistingBones.name):
-        other_target = target_issue(Bones if target == ExistingBones.name else CompressedKeys)
-    else:
-        other_target = None if target == PointCache.name else target_issue(PointCache)
+    name = error.target if isinstance(error, OtherTargetError) else _other_target(obj)
+    other_target = None if name == obj.dampsim.target else target_issue(type(get_target(name)))
     return _single_user_fix(obj, other_target) or other_target
+
+
+def _other_target(obj: bpy.types.Object) -> str:
+    """Return the name of the target to offer where the error names none."""
+    target = obj.dampsim.target
+    if target not in (Bones.name, ExistingBones.name):
+        return PointCache.name
+    try:
+        check_keys_are_played(obj)
+    except OtherTargetError as error:
+        return error.target
+    return Bones.name if target == ExistingBones.name else CompressedKeys.name
 
 
 def _single_user_fix(obj: bpy.types.Object, alternative: Issue | None = None) -> Issue | None:

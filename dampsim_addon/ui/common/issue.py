@@ -38,6 +38,11 @@ class Issue:
         found = [] if self.fix is None else [self]
         return found if self.alternative is None else found + self.alternative.fixes
 
+    @property
+    def without_fixes(self) -> Issue:
+        """This issue for an object that no fix may change."""
+        return Issue(self.text.removesuffix(", or"), vertices=self.vertices)
+
 
 def set_values(owners: Sequence[Any], **values: object) -> Fix:
     """Return the fix that sets properties of some owners."""
