@@ -14,7 +14,7 @@ from ...core.base.arrays import SinglePrecisionArray
 from .animation import is_modifier_animated
 from .dampsim_names import PREFIX, is_output_modifier
 from .movers import is_local
-from .sampler import mesh_positions, read_array
+from .sampler import mesh_positions, mode_name, read_array
 
 # Modifier types whose result depends only on the mesh and on their own settings.
 _MESH_ONLY_TYPES = (
@@ -61,7 +61,8 @@ def apply_modifiers(
     Raises SceneError outside Object Mode, and where the modifiers give shape keys different numbers of vertices.
     """
     if obj.mode != "OBJECT":
-        raise SceneError(f"{obj.name}: leave {obj.mode.title()} Mode before applying modifiers.")
+        mode = mode_name(obj)
+        raise SceneError(f"{obj.name}: leave {mode} Mode before applying modifiers.")
     names = [modifier.name for modifier in modifiers]
     keys = obj.data.shape_keys
     blocks = list(keys.key_blocks) if keys else []

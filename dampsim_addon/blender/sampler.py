@@ -420,3 +420,8 @@ def frame_rate(scene: bpy.types.Scene) -> float:
 def gravity(scene: bpy.types.Scene) -> tuple[float, ...]:
     """Return the gravity of a scene along x, y and z, m/s^2; zero where it is switched off."""
     return tuple(scene.gravity) if scene.use_gravity else (0.0, 0.0, 0.0)
+
+
+def mode_name(obj: bpy.types.Object) -> str:
+    """Return the mode of an object as Blender's menu names it, such as Weight Paint."""
+    return str(obj.mode).replace("_", " ").title()

@@ -11,6 +11,7 @@ from ...core import SceneError
 from ...core.geometry.mesh.rigid_motion import transform_points
 from ..blender.curve_points import CurvePolyline, centre_line, fit_control_points, set_control_points
 from ..blender.dampsim_names import BASIS, bake_keys, frame_name, mark_bake_key
+from ..blender.sampler import mode_name
 from ..targets import Shot, keys
 from ..targets.bake_tracks import animate_keys
 from ..work.steps import Step
@@ -31,7 +32,8 @@ def check_following_curve(obj: bpy.types.Object) -> None:
     if shape is not None and len(bake_keys(shape)) < len(shape.key_blocks):
         raise SceneError(f"{obj.name}: its curve {curve.name} already has shape keys; remove them before baking.")
     if curve.mode != "OBJECT":
-        raise SceneError(f"{curve.name}: leave {curve.mode.title()} Mode before baking.")
+        mode = mode_name(curve)
+        raise SceneError(f"{curve.name}: leave {mode} Mode before baking.")
     _checked_line(obj, curve)
 
 

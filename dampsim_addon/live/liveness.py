@@ -10,7 +10,7 @@ from ...core import PARAMETERS, SceneError
 from ..blender.animation import animated_paths
 from ..blender.fields import is_gravity_animated
 from ..blender.modifiers import deform_stack, simulated_topology_modifiers, topology_modifiers
-from ..blender.sampler import frame_rate, gravity
+from ..blender.sampler import frame_rate, gravity, mode_name
 from ..model.colliders import collider_state, simulation_view_layer
 from ..model.force_fields import all_force_fields
 from ..model.groups import Group, group_of
@@ -37,7 +37,8 @@ def blocking_reason(obj: bpy.types.Object) -> str:
         if member.dampsim.baked:
             return f"{member.name} is in the same group and is baked; clear its bake, or remove it from the group"
         if member.mode != "OBJECT":
-            return f"{member.name} is in the same group and is in {member.mode.title()} Mode; leave that mode"
+            mode = mode_name(member)
+            return f"{member.name} is in the same group and is in {mode} Mode; leave that mode"
         if not member.dampsim.live:
             return f"{member.name} is in the same group and Live is off for it; switch it on"
     return ""

@@ -37,7 +37,7 @@ from ...core.simulation.method_selection import supports_damping_map, torque_sch
 from ..blender.animation import animated_paths, has_keyed_points
 from ..blender.collider_reader import ColliderReader
 from ..blender.modifiers import has_deform_modifier, simulated_topology_modifiers
-from ..blender.sampler import GroupSampler, Sampler, check_scale, frame_rate, gravity, read_array
+from ..blender.sampler import GroupSampler, Sampler, check_scale, frame_rate, gravity, mode_name, read_array
 from ..blender.vertex_groups import read_weights
 from ..model.colliders import active_colliders_by_member, check_roughness_group, roughness_group
 from ..model.groups import Group, cache_ids
@@ -96,7 +96,8 @@ def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None
     if obj.type != "MESH":
         raise MeshError(f"{obj.name}: only meshes can be simulated. Convert the object to a mesh first.")
     if obj.mode != "OBJECT":
-        raise SceneError(f"{obj.name}: leave {obj.mode.title()} Mode before baking.")
+        mode = mode_name(obj)
+        raise SceneError(f"{obj.name}: leave {mode} Mode before baking.")
     if obj.library is not None:
         raise SceneError(f"{obj.name}: the object is linked from another file. Bake it there, or make it local.")
     if not obj.visible_get(view_layer=view_layer):

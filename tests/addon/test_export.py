@@ -591,3 +591,24 @@ def test_texts_name_formats_alike(load: Load) -> None:
         str(path.relative_to(root)): found for path, text in texts.items() if (found := _WRONG_FORMAT.findall(text))
     }
     assert wrong == {}
+
+
+@pytest.mark.parametrize("form", ["GLTF", "ALEMBIC", "USD"])
+@pytest.mark.parametrize("has_rig", [False, True], ids=["object", "rig"])
+def test_edit_mode_is_refused(load: Load, has_rig: bool, form: str, tmp_path: Path) -> None:
+    """An object in Edit Mode has no evaluated vertices, and a rig no pose."""
+    new_scene(3)
+    obj = wobbler(tmp_path / "cache")
+    edited = armature(obj) if has_rig else obj
+    bake(obj, "SHAPE_KEYS")
+    bpy.context.view_layer.objects.active = edited
+    bpy.ops.object.mode_set(mode="EDIT")
+    with pytest.raises(load("core.base.errors").SceneError, match=f"{edited.name}: leave Edit Mode before exporting."):
+        load("dampsim_addon.api").export([obj], tmp_path / "out", [form])
+    assert edited.mode == "EDIT"
+    bpy.ops.object.mode_set(mode="OBJECT")
+    (result,) = load("dampsim_addon.api").export([obj], tmp_path / "out", [form])
+    assert (result.problem, result.warning) == ("", "")
+    bpy.context.view_layer.objects.active = obj
+    bpy.ops.object.mode_set(mode="WEIGHT_PAINT")
+    assert load("dampsim_addon.api").info(obj).problem == "Wobbler: leave Weight Paint Mode before baking."

@@ -53,6 +53,13 @@ def check_exportable(obj: bpy.types.Object, formats: Sequence[Format] = DEFAULT_
         )
 
 
+def _check_object_mode(obj: bpy.types.Object) -> None:
+    """Raise SceneError if an object to be exported is in Edit Mode: it has no evaluated mesh or pose there."""
+    for one in with_rig_and_parents(obj):
+        if one.mode == "EDIT":
+            raise SceneError(f"{one.name}: leave Edit Mode before exporting.")
+
+
 def _check_played_file(obj: bpy.types.Object) -> None:
     """Raise SceneError if the file of a bake is gone or damaged: Blender would play what is left of it."""
     path = baked_file(obj)
@@ -98,6 +105,7 @@ def export_objects(
         )
     for obj in objects:
         check_exportable(obj, formats)
+        _check_object_mode(obj)
         _check_played_file(obj)
         refresh_parts(obj, is_forced=True)
     try:

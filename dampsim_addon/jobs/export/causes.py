@@ -17,6 +17,7 @@ from ...blender.dampsim_names import bake_keys, is_output_modifier
 from ...blender.geometry_nodes import modifier_effect
 from ...blender.modifiers import can_change_topology, is_deforming
 from ...blender.movers import moves_on_its_own
+from ...blender.sampler import mode_name
 from ...blender.vertex_groups import MAX_EXPORTED_BONES
 from ...scene_reader.contributors import unbaked_caches
 from ...scene_reader.mesh_parts import limit_bone_weights
@@ -117,7 +118,8 @@ def omitted_vertices(obj: bpy.types.Object, form: str) -> Mask:
 def apply_bone_limit(obj: bpy.types.Object) -> None:
     """Keep the largest bone weights of each vertex, as many as files hold. Raises SceneError."""
     if obj.mode != "OBJECT":
-        raise SceneError(f"{obj.name}: leave {obj.mode.title()} Mode before changing bone weights.")
+        mode = mode_name(obj)
+        raise SceneError(f"{obj.name}: leave {mode} Mode before changing bone weights.")
     if not obj.data.is_editable:
         raise SceneError(f"{obj.name}: its mesh is linked from another file; change the bone weights there.")
     limit_bone_weights(obj)

@@ -9,6 +9,7 @@ import bpy
 from ....core import SceneError
 from ....core.base.wording import format_count, format_metres
 from ...blender.animation import user_fcurves
+from ...blender.sampler import mode_name
 from ...scene_reader.mesh_parts import weight_like_neighbours
 from ...status.pieces import accept, is_accepted, known_parts, refresh_parts
 from ..common.issue import Issue, set_options
@@ -105,6 +106,7 @@ def vertices_without_bone_weights(obj: bpy.types.Object, scene: bpy.types.Scene)
 
 def _weight_like_neighbours(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     if obj.mode != "OBJECT":
-        raise SceneError(f"{obj.name}: leave {obj.mode.title()} Mode before changing bone weights.")
+        mode = mode_name(obj)
+        raise SceneError(f"{obj.name}: leave {mode} Mode before changing bone weights.")
     weight_like_neighbours(obj)
     refresh_parts(obj, is_forced=True)
