@@ -21,8 +21,8 @@ class DampSimError(Exception):
     """Base class of errors whose message is shown to the user."""
 
     def __str__(self) -> str:
-        # A path may contain bytes that are not valid text and could not be displayed.
-        return super().__str__().encode("utf-8", "backslashreplace").decode()
+        # A path may contain bytes that are not valid text, and a name line breaks, which could not be displayed.
+        return printable_text(super().__str__().encode("utf-8", "backslashreplace").decode())
 
 
 class MeshError(DampSimError):

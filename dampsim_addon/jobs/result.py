@@ -9,6 +9,7 @@ import bpy
 import numpy as np
 
 from ...core import SettleCurve, Simulation, simulation_curve
+from ...core.base.errors import printable_text
 from ...core.base.wording import format_count, format_percent
 from ...core.simulation.range_blend import BlendEffect
 from ..blender.maps import maps_modifier
@@ -145,7 +146,8 @@ def bake_result(simulated: SimulatedShot, written: WrittenBake, settling: Settli
         seconds=written.seconds,
         guards=simulated.guards,
         hard_steps=hard_steps_message(simulated.guards),
-        touched=tuple(filter(None, messages)),
+        # Names of the user may contain line breaks.
+        touched=tuple(map(printable_text, filter(None, messages))),
         rest=float(curve.rest) if curve is not None and np.isfinite(curve.rest) else None,
         dialled_rest=None if curve is None else float(curve.dial),
         overshoot=None if curve is None else float(curve.overshoot),

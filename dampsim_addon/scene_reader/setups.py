@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NoReturn
@@ -14,7 +15,7 @@ from mathutils.bvhtree import BVHTree
 from mathutils.interpolate import poly_3d_calc
 
 from ...core import PARAMETERS, Array, ParameterError, SceneError
-from ...core.base.errors import is_printable, printable_text, shown_text
+from ...core.base.errors import printable_text, shown_text
 from ...core.base.untrusted_files import parse_json
 from ...core.base.wording import closest_name, format_number
 from ...core.geometry.mesh.rigid_motion import transform_points
@@ -29,8 +30,10 @@ from .scene_builder import mesh_triangles
 FORMAT_NAME, FORMAT_VERSION = "DampSim setup", 1
 # Files of setups have a few kilobytes.
 MAX_BYTES = 1_000_000
-# Blender cuts off longer names.
-_MAX_NAME_BYTES = 256
+# Blender cuts off names of more than 255 bytes, but not those of parts.
+_MAX_NAME_BYTES = 1024
+# Characters that no name of Blender contains.
+_NO_NAME = re.compile("[\0\ud800-\udfff]")
 # Properties beside the parameters. The kind comes first, since it changes others.
 _PROPERTIES = (
     "kind", "target", "bound_by", "bound_percent", "bound_length", "max_keys", "max_bones", "bone_bound_percent",
@@ -123,7 +126,8 @@ def apply_setup(obj: bpy.types.Object, setup: Setup, source: bpy.types.Object | 
             notes.append(f"collection '{wanted}' is missing")
             continue
         setattr(group, name, bpy.data.collections[wanted] if wanted is not None else None)
-    return notes
+    # Names may contain line breaks.
+    return list(map(printable_text, notes))
 
 
 def _provide_group(obj: bpy.types.Object, name: str, source: bpy.types.Object | None) -> str | None:
@@ -215,7 +219,10 @@ def parse_setup(text: bytes, place: str) -> Setup:
 
 
 def _is_name(value: object) -> bool:
-    return isinstance(value, str) and is_printable(value) and 0 < len(value.encode("utf-8")) < _MAX_NAME_BYTES
+    # Blender's own names may contain line breaks and other control characters.
+    if not isinstance(value, str) or _NO_NAME.search(value):
+        return False
+    return 0 < len(value.encode("utf-8")) < _MAX_NAME_BYTES
 
 
 def _checked_parts(place: str, found: object) -> tuple[Mapping[str, Value], ...]:
@@ -227,7 +234,7 @@ def _checked_parts(place: str, found: object) -> tuple[Mapping[str, Value], ...]
         part = {**_ADDED_PART_PROPERTIES, **stored} if isinstance(stored, dict) else {}
         if set(part) != set(_PART_PROPERTIES):
             _refuse(place, f"a part does not have exactly {', '.join(_PART_PROPERTIES)}")
-        if not _is_name(part["name"]) or (part["vertex_group"] != "" and not _is_name(part["vertex_group"])):
+        if not all(part[name] == "" or _is_name(part[name]) for name in ("name", "vertex_group")):
             _refuse(place, "'parts' has a name that is none")
         dials = {name: _checked_value(place, name, part[name], DAMPSIM_PG_part) for name in _PART_PROPERTIES[2:]}
         parts.append({"name": part["name"], "vertex_group": part["vertex_group"], **dials})

@@ -6,6 +6,7 @@ import functools
 
 import bpy
 
+from ...core.base.errors import printable_text
 from .catalogue import FOLDER, Catalogue, languages, plain_texts, read_catalogue
 
 # Context of properties whose labels Blender itself uses with other meanings, such as Hold, Solid and Green.
@@ -32,6 +33,8 @@ def translate(text: str) -> str:
 
 def report(operator: bpy.types.Operator, kind: set[str], message: str) -> None:
     """Report a message of an operator in the language of the interface. kind: such as {"INFO"}."""
+    # Names of the user may contain line breaks, which would look like several messages.
+    message = printable_text(message)
     is_translated = bpy.context.preferences.view.use_translate_reports
     operator.report(kind, translate(message) if is_translated else message)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import bpy
 import numpy as np
 import pytest
-from scenes import FILES, KINDS, TARGETS, dump, new_scene, wobbler, world_vertices
+from hostile_files import assert_is_sentence
+from scenes import FILES, KINDS, TARGETS, armature, dump, new_scene, wobbler, world_vertices
 from test_drawing import Context, Layout
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
@@ -356,3 +358,60 @@ def test_long_names_with_umlauts(load: Load, tmp_path: Path, target: str, name: 
             assert len([one for one in tracks.all_strips(owners[0].animation_data) if one.name]) == len(strips) + 1
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     assert not any(one.name.startswith("DampSim") for one in bpy.data.actions)
+
+
+# Parts of names that scripts and importers may set: Blender's interface allows all of them but control characters.
+PIECES = (
+    "a", "B", " ", ".", "..", "/", "\\", ":", "*", "\n", "\r", "\t", "\x01", "\x1b[31m", "\x7f", "%s", "{0}", "{name}",
+    "]", "'", '"', "$", ";", "=1+1", "<b>", "ä", "漢", "\U0001d11e", "\u202e", "\u2028", "\u200b", "\ufeff", "\u0301",
+    "../", "nul", ".001", "DampSim ", "bake.abc", '"]', "Pin", "x" * 70,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 120))])
+def test_hostile_names_make_sentences(load: Load, tmp_path: Path, seed: int) -> None:
+    """A bake, its setup and an export keep to the folders, and each message is one sentence, whatever the names."""
+    dice = random.Random(seed)
+    scene = new_scene(3)
+    obj = simple_body(tmp_path / "cache")
+    rig = armature(obj)
+    part = obj.dampsim.parts.add()
+    part.vertex_group = "Pin"
+    obj.modifiers.new("Decimate", "DECIMATE")
+    for named in (obj, obj.data, rig, *rig.data.bones, *obj.vertex_groups, *obj.modifiers, part, scene):
+        named.name = "".join(dice.choice(PIECES) for _ in range(dice.choice([1, 2, 5, 30])))
+    obj.dampsim.pin_group = obj.vertex_groups[0].name
+    bpy.context.view_layer.objects.active = obj
+    setups, core = load("dampsim_addon.scene_reader.setups"), load("core")
+    text = setups.setup_text(setups.read_setup(obj))
+    assert all("\n" not in note for note in setups.apply_setup(obj, setups.parse_setup(text.encode(), "own.json")))
+    obj.dampsim.target = dice.choice([*TARGETS, "BONES"])
+    try:
+        assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    except RuntimeError as error:
+        assert_is_sentence(str(error).removeprefix("Error: ").strip())
+    else:
+        form = dice.choice(["GLTF", "FBX", "USD", "VAT_PNG"])
+        try:
+            for result in load("dampsim_addon.api").export([obj], tmp_path / "out" / "a", [form]):
+                assert not any("\n" in said for said in (result.problem, result.warning, *result.notes))
+        except core.DampSimError as error:
+            assert_is_sentence(str(error))
+        assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert {path.name for path in tmp_path.iterdir()} <= {"cache", "out"}
+
+
+def test_line_breaks_leave_messages() -> None:
+    """Names come into messages as they are, and each message becomes one line where it is shown."""
+    new_scene(LAST_FRAME)
+    bpy.ops.mesh.primitive_cube_add()
+    obj = bpy.context.object
+    obj.name = "two\nlines\u2028\u202e"
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    obj.dampsim.target = "BONES"
+    obj.dampsim.pin_group = "none\nat all"
+    with pytest.raises(RuntimeError) as error:
+        bpy.ops.dampsim.bake()
+    text = str(error.value).removeprefix("Error: ").strip()
+    assert_is_sentence(text)
+    assert text.startswith("two lines")

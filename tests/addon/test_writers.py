@@ -224,7 +224,9 @@ def test_full_disk_leaves_whole_results(load: Load, out: Path, case: str) -> Non
         assert_is_sentence(problem)
         assert "Traceback" not in problem
         for name, content in files_in(out).items():
-            assert len(content) == len(whole[name]), (name, part, problem)
+            # The table of a comparison has measured times, of different lengths.
+            is_timed = name == "compare.csv" and content.endswith(b"\n")
+            assert is_timed or len(content) == len(whole[name]), (name, part, problem)
 
 
 @pytest.mark.parametrize("case", cases("live_frame", "moved_cache", "copy", "blend"))

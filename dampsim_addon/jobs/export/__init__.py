@@ -10,6 +10,7 @@ from pathlib import Path
 import bpy
 
 from ....core import SceneError
+from ....core.base.errors import printable_text
 from ...scene_reader.isolation import isolated
 from ...status.pieces import refresh_parts
 from ...targets import get_target
@@ -160,4 +161,13 @@ def _export_formats(
                 continue
             yield Step(0, 1, f"Reading {form.label}")
             results += yield from compare_export(scene, form, path, objects, sources, numbers, engine)
-    return [replace(one, notes=(*one.notes, *filter(None, [notes[one.name]]))) for one in results]
+    # Names of the user may contain line breaks.
+    return [
+        replace(
+            one,
+            problem=printable_text(one.problem),
+            warning=printable_text(one.warning),
+            notes=tuple(map(printable_text, (*one.notes, *filter(None, [notes[one.name]])))),
+        )
+        for one in results
+    ]
