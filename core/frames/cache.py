@@ -60,7 +60,9 @@ def file_lock(path: Path) -> Iterator[None]:
         finally:
             # Unlink while the lock is held, so that no other process locks a deleted file.
             with contextlib.suppress(OSError):
-                path.unlink()
+                if os.path.samestat(path.lstat(), os.fstat(file)):
+                    # Otherwise, a link has replaced the folder, and the file is another one.
+                    path.unlink()
     finally:
         os.close(file)
         # Windows cannot remove an open file.
@@ -457,12 +459,15 @@ class FrameCache:
 
     def _write(self, name: str, content: bytes) -> None:
         part = self.folder / f"{name}.part"
+        # A link may have replaced the folder since the frame was handed over, and while it is written.
+        self._require_own_folder()
         with self._os_errors_as_cache_errors():
             try:
                 with open_new_file(part) as file:
                     file.write(content)
                     file.flush()
                     os.fsync(file.fileno())
+                self._require_own_folder()
                 part.replace(self.folder / name)
             except OSError:
                 with contextlib.suppress(OSError):

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import signal
+import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
@@ -604,3 +605,21 @@ def test_clear_keeps_foreign_files(cache: FrameCache) -> None:
 def test_frame_with_another_spelling_is_ignored(cache: FrameCache) -> None:
     frame_file(cache).rename(cache.folder / f"frame_0{NUMBER:06d}.frame")
     assert cache.frame_numbers() == [1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open folder cannot be renamed there")
+def test_link_in_place_of_folder(tmp_path: Path) -> None:
+    """A link that replaces the folder during a bake costs no file in the folder to which it leads."""
+    victim, cache = tmp_path / "victim", FrameCache(tmp_path / "cache", "Ball")
+    victim.mkdir()
+    for name in ("lock", "header.json", "frame_000001.frame"):
+        (victim / name).write_text("my own")
+    cache.start({})
+    with cache.write_lock():
+        cache.folder.rename(tmp_path / "moved")
+        cache.folder.symlink_to(victim)
+        # The background thread writes a frame that was handed over before.
+        with pytest.raises(CacheError, match="is a link to another folder"):
+            cache._append("frame_000001.frame", {}, {})
+    assert {path.read_text() for path in victim.iterdir()} == {"my own"}
+    assert len(list(victim.iterdir())) == 3
