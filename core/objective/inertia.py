@@ -237,32 +237,37 @@ def retained_parts(
     return sigma, max(kappa, min(kappa + lost * float(np.max(coefficients.first_mode_stiffness_ratio)), 1.0))
 
 
-def delay_releases(
+def delay_forces(
     context: StepContext,
     places: Sequence[int],
     inertias: Sequence[tuple[Index, RegionInertia]],
     coefficients: Sequence[Coefficients],
     load: Array,
     start_gradient: Callable[[], Array],
+    can_release: bool,
 ) -> None:
-    """Change the load (f, 3) N of regions at rest out of balance, so that they are released when the step starts.
+    """Take the part of the unbalanced force that does not act in the step out of the load (f, 3) N of regions.
 
-    Otherwise the first law moves them as if released half a step earlier (docs/decisions/0100).
+    The first law would move regions at rest out of balance as if released half a step earlier (docs/decisions/0100).
+    Others have a lag that damps them (docs/decisions/0100).
 
     places: of the regions; those that are touched or free are left out.  inertias: slots and terms of each region.
     start_gradient: returns the gradient (f, 3) N of the potential energy at the start of the step.
+    can_release: whether regions at rest are released in this step.
     """
-    if any(one.has_changing_load for one in context.inputs):
-        # The mean of both loads acts already.
-        return
+    # The mean of both loads acts already.
+    can_release = can_release and not any(one.has_changing_load for one in context.inputs)
     force: Array | None = None
     for place in places:
         (slots, terms), own = inertias[place], coefficients[place]
-        is_late = not own.is_waveform and bool(np.any(own.initial_force_change))
-        if not is_late or terms.deformation_velocity is None or terms.deformation_velocity.any():
+        if own.is_waveform or terms.deformation_velocity is None:
+            continue
+        is_released = can_release and not terms.deformation_velocity.any()
+        part = own.initial_force_change if is_released else own.force_lag
+        if not np.any(part):
             continue
         force = start_gradient() if force is None else force
-        share = np.broadcast_to(own.initial_force_change, len(slots))[:, None]
+        share = np.broadcast_to(part, len(slots))[:, None]
         load[slots] += share * (force[slots] - load[slots])
 
 

@@ -28,7 +28,7 @@ from .contact_problem import ActiveContacts, StepPreconditioner
 from .factorised_system import FactorisedSystem
 from .inertia import (
     RegionInertia,
-    delay_releases,
+    delay_forces,
     first_mode_inertias,
     preconditioner_inertia,
     region_motions,
@@ -78,6 +78,7 @@ class StepProblem(StepObjective):
         self._stiffness_factors = controls.stiffness_per_block(len(system.blocks))
         self._is_static = controls.is_static
         self._has_drag = any(one.drag is not None for one in inputs)
+        self._has_viscous_forces = self._has_drag or stepper.viscous is not None
         end_positions = system.with_pins(state.positions, inputs)
         self._reference = (end_positions - state.positions) / h
         self._coefficients = [
@@ -123,13 +124,15 @@ class StepProblem(StepObjective):
         """Return whether a region gets fallback coefficients.
 
         Free and touched regions under the first law retain no force change, because other forces than elastic ones move
-        them.
+        them. For the same reason, slack sheets with drag have no lag.
         """
         if place in self._environment.rebounding_regions:
             return True
         is_free = self._stepper.system.regions[place].rigid_modes > 0
         is_touched = place in self._environment.touched_regions
-        return not law.is_waveform and (is_free or is_touched or not isinstance(law, FirstModeLaw))
+        if law.is_waveform or is_free or is_touched or not isinstance(law, FirstModeLaw):
+            return not law.is_waveform
+        return law.can_snap_taut and (self._is_static or self._has_viscous_forces)
 
     def _assemble_inertia(self, context: StepContext, controls: Controls, weights: ThetaWeights) -> None:
         stepper = self._stepper
@@ -181,11 +184,14 @@ class StepProblem(StepObjective):
             self._load[slots], self._region_rotations[slots] = terms.load, terms.rotation
             self._region_inertias.append((slots, terms))
         self._retain_force_change(context)
-        if not self._is_static and not is_nearly_still(system, context.state):
+        if not self._is_static:
             kept = self._environment.touched_regions
             held = [one for one, region in enumerate(system.regions) if not region.rigid_modes and one not in kept]
             start_gradient = lambda: self._potential.value_gradient(context.state.positions)[1][stepper.free]  # noqa: E731
-            delay_releases(context, held, self._region_inertias, self._coefficients, self._load, start_gradient)
+            can_release = not is_nearly_still(system, context.state)
+            delay_forces(
+                context, held, self._region_inertias, self._coefficients, self._load, start_gradient, can_release
+            )
         places = [one for one, _ in self._region_inertias]
         low_rank_terms = [(one.columns, one.signs) for _, one in self._region_inertias]
         self.low_rank = self._low_rank = self._positive_low_rank = LowRank.of(count, places, low_rank_terms)

@@ -19,6 +19,8 @@ from .waveform import REST_FRACTION, last_threshold_crossing, snap_overshoot_off
 
 # As for the waveform law, but only the numerical damping of the first mode needs an allowance.
 _CLEARANCE = (0.05, 0.05)
+# Duration in s of the substeps as which shorter ones damp slack sheets and nets.
+_DAMPING_TIME = 1.0 / 24.0
 # In cloth, ropes and nets, the peaks of several modes may add up, as in natural_bounce.py.
 _SLACK_CLEARANCE = (0.3, 0.25)
 
@@ -66,8 +68,11 @@ class FirstModeLaw:
         """Return the coefficients of a substep.
 
         In ropes and stiff sheets with a visible swing, kappa = sigma = e^{-2ah}: all modes then decay by e^{-ah}
-        in each substep (docs/decisions/0076). Otherwise they are the fallback coefficients.
+        in each substep (docs/decisions/0076). Short substeps of slack sheets and nets damp as longer ones do. Otherwise
+        they are the fallback coefficients.
         """
+        if self.has_slack_modes and self.can_snap_taut and self.settle_scale is None and self.frequency > 0.0:
+            return self._lagging_coefficients(h)
         can_retain = self.has_slack_modes and not self.can_snap_taut and self.settle_scale is None
         if not can_retain or self.last_swing_phase == 0.0:
             return self.fallback_coefficients(h)
@@ -81,6 +86,28 @@ class FirstModeLaw:
             sigma=z**2,
             first_mode_stiffness_ratio=q,
             initial_force_change=self._initial_force_change(h, q),
+        )
+
+    def _lagging_coefficients(self, h: float) -> Coefficients:
+        """Return coefficients that damp a mode of the frequency k as a substep of the duration H does: by k^2 H/2.
+
+        H is the least of _DAMPING_TIME and 2a/(a^2 + w^2), at which kappa is 1; but no less than h. The step is divided
+        by H/h, see (2.50) of physics, section 2.
+        """
+        damping_time = min(_DAMPING_TIME, 2.0 * self.decay / self.natural_frequency**2)
+        if damping_time <= h * (1.0 + 1e-9):
+            return self.fallback_coefficients(h)
+        ratio = damping_time / h
+        z = math.exp(-self.decay * h)
+        # 1 + z^2 - 2 z cos wh without cancellation at short steps.
+        first = math.expm1(-self.decay * h) ** 2 + 4.0 * z * math.sin(0.5 * self.frequency * h) ** 2
+        q = ratio * first / (1.0 - ratio * first)
+        acting = (1.0 - self.release_response(h)) * (1.0 + q) / q
+        return Coefficients(
+            min(z**2 * (1.0 + q), 1.0),
+            q / (h * self.eigenvalue),
+            initial_force_change=1.0 - acting,
+            force_lag=1.0 - 1.0 / ratio,
         )
 
     def _initial_force_change(self, time: float | Array, q: float | Array) -> float | Array:

@@ -27,6 +27,8 @@ class Coefficients:
         of that substep; without it, half a substep earlier.
     decay_rate: of the deformation, 1/s; 0 where the law does not define it.
     follow_through_offset: added to the body's Follow-through, in parts with one of their own.
+    force_lag: of the first law: part of the unbalanced force at the start of the substep that does not act in it, while
+        the inertia is smaller by this part too. It damps as longer substeps do.
     is_waveform: whether all modes follow the waveform law, which needs a history of the force and the deformation
         velocity; otherwise the present form of [You], which needs velocities only.
     """
@@ -40,6 +42,7 @@ class Coefficients:
     initial_force_change: float | Array = 0.0
     decay_rate: float | Array = 0.0
     follow_through_offset: float | Array = 0.0
+    force_lag: float | Array = 0.0
     is_waveform: bool = False
 
     @property
