@@ -21,7 +21,7 @@ _PART = 2**21
 # Vertices and first frames of the search; the final rounds use all vertices.
 _SEARCH_VERTICES, _FIRST_FRAMES, _MAX_FRAMES = 1000, 12, 40
 # Rounds after each addition of bones, at the end of the search, and with all vertices.
-_CLUSTER_ROUNDS, _GROWTH_ROUNDS, _SEARCH_ROUNDS, _FINAL_ROUNDS = 2, 2, 8, 5
+_CLUSTER_ROUNDS, _GROWTH_ROUNDS, _SEARCH_ROUNDS, _FINAL_ROUNDS = 2, 2, 8, 24
 # Number of searches, and their part of the progress.
 _STARTS, _SEARCH_PART = 3, 0.6
 # Distance from the goal that counts as rounding, relative to the size.
