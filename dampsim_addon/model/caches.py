@@ -273,7 +273,9 @@ def _default_folders(plan: _CachePlan) -> Mapping[bpy.types.Object, str]:
 
 def _hashed_name(name: str) -> str:
     """Return the cache name of an object or a group of this file; '' for a file that was never saved."""
-    return hashlib.sha256(_encode_path(f"{blend_path()}\n{name}")).hexdigest()[:16] if blend_path() else ""
+    # A file opened through a link is the same file.
+    path = str(Path(blend_path()).resolve()) if blend_path() else ""
+    return hashlib.sha256(_encode_path(f"{path}\n{name}")).hexdigest()[:16] if path else ""
 
 
 def _cache_to_copy(group: Group) -> FrameCache | None:

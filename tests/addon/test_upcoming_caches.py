@@ -80,6 +80,17 @@ def test_lost_save_of_group(load: Load, options: dict[str, Any], tmp_path: Path)
     assert problems(load, boxes, **options) == ["", ""]
 
 
+def test_lost_save_through_linked_folder(load: Load, tmp_path: Path) -> None:
+    new_scene(LAST)
+    box("A")
+    folder, link = tmp_path / "shots", tmp_path / "link"
+    folder.mkdir()
+    link.symlink_to(folder)
+    save(folder / "shot.blend")
+    assert problems(load, reopen(link / "shot.blend")) == [""]
+    assert problems(load, reopen(folder / "shot.blend"), start=5) == [""]
+
+
 def test_info_counts_lost_frames(load: Load, tmp_path: Path) -> None:
     new_scene(LAST)
     obj = box("A")
