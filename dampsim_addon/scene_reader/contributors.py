@@ -208,9 +208,19 @@ def untracked_inputs(blocks: Iterable[bpy.types.ID]) -> list[str]:
         elif isinstance(block, bpy.types.Object):
             caches = [m for m in block.modifiers if m.type == "MESH_CACHE" and not is_output_modifier(m)]
             found += [f"the file of {modifier.name}" for modifier in caches]
+            if _solves_by_steps(block):
+                found.append(f"the iTaSC solver of {block.name}")
         if any(not is_tracked_driver(curve.driver) for curve in drivers_of(block)):
             found.append(f"a Python driver of {block.name}")
     return found
+
+
+def _solves_by_steps(obj: bpy.types.Object) -> bool:
+    """Return whether the inverse kinematics of an object depend on the frames that were evaluated before."""
+    pose = obj.pose
+    if pose is None or pose.ik_solver != "ITASC" or pose.ik_param.mode != "SIMULATION":
+        return False
+    return any(constraint.type == "IK" for bone in pose.bones for constraint in bone.constraints)
 
 
 def is_tracked_driver(driver: bpy.types.Driver) -> bool:

@@ -97,6 +97,20 @@ def test_frames_without_untracked_inputs_are_valid(load: Load, live: ModuleType,
     assert {frame_status(live, obj, frame) for frame in range(1, LAST + 1)} == {"VALID"}
 
 
+@pytest.mark.parametrize("mode", ["ANIMATION", "SIMULATION"])
+def test_stepping_solver_is_untracked(load: Load, mode: str) -> None:
+    """In Simulation mode, iTaSC continues from the frame that was evaluated before."""
+    new_scene(LAST)
+    bpy.ops.object.armature_add()
+    rig = bpy.context.object
+    rig.pose.ik_solver = "ITASC"
+    rig.pose.ik_param.mode = mode
+    inputs = load("dampsim_addon.scene_reader.contributors").untracked_inputs
+    assert inputs([rig]) == []
+    rig.pose.bones[0].constraints.new("IK")
+    assert inputs([rig]) == (["the iTaSC solver of Armature"] if mode == "SIMULATION" else [])
+
+
 @pytest.mark.parametrize(
     ("expression", "is_tracked"),
     [("var * 2", True), ("sin(frame / 3)", True), ("bpy.context.scene.frame_end", False), ("noise.random()", False),
