@@ -63,8 +63,8 @@ Errors are the largest and the root mean square over all vertices and all frames
 
 {fits}
 
-{notes}- Ears, jelly, tail, tentacle, and the creature except with 16 or 32 bones, 8 influences and shared weights, are of
-  an earlier fit, which took two to five times as long and had larger errors.
+{notes}- Ears, jelly, tail, tentacle, and the creature except with 16 or 32 bones, 8 influences and shared weights, are
+  of an earlier fit, which took two to five times as long and had larger errors.
 - *Shared*: a bone and its new children keep the weight of the bone ([decision
   0061](../decisions/0061-bake-to-rigid-bones-that-share-weights.md)). *Free*: only the sum of all weights stays. With a
   single carrying bone, both are the same.
