@@ -73,6 +73,15 @@ def animated_paths(block: bpy.types.ID) -> list[str]:
     return [curve.data_path for curve in (*user_fcurves(block), *drivers_of(block))]
 
 
+def is_path_animated(block: bpy.types.ID, path: str) -> bool:
+    """Return whether keyframes, drivers or NLA strips animate a single value of a datablock, found without a walk."""
+    data = block.animation_data
+    if data is None:
+        return False
+    is_driven = data.drivers.find(path) is not None
+    return is_driven or any(bag.fcurves.find(path) is not None for bag in channelbags(block))
+
+
 def stack_paths(block: bpy.types.ID) -> list[str]:
     """Return the data paths of the settings of modifiers and constraints that the user animates."""
     return [path for path in animated_paths(block) if "modifiers[" in path or "constraints[" in path]

@@ -72,7 +72,7 @@ def bake_group(
         isolated_sampler(scene, view_layer, group.members) as sampler,
     ):
         simulation = yield from prepare_shot(sampler, plan)
-        for done, total in ensure_own_cache(group):
+        for done, total in ensure_own_cache(group, needs_frames=not plan.restart or plan.part is not None):
             yield Step(done, total, "Copying")
         with locked_cache(group.members[0]) as cache:
             shot = yield from simulate_shot(simulation, cache, plan)

@@ -207,8 +207,10 @@ def _readable_header(cache: FrameCache) -> Header | None:
         return None
 
 
-def ensure_own_cache(group: Group) -> Iterator[tuple[int, int]]:
+def ensure_own_cache(group: Group, *, needs_frames: bool = True) -> Iterator[tuple[int, int]]:
     """Assign a cache of its own to a group; yields (done, total) numbers of copied frames.
+
+    needs_frames: False if all frames will be simulated again, so that none is copied.
 
     A file saved under another name refers to the cache of the first file, and a duplicated object to that of its
     original. Its frames are copied. The cache name is a hash of the names of file and object, or group, so that a bake
@@ -220,7 +222,7 @@ def ensure_own_cache(group: Group) -> Iterator[tuple[int, int]]:
         settings.cache_id, settings.cache_folder = plan.names[obj], plan.parents[obj]
         if not group.is_single:
             settings.together = plan.group_id
-    copied = plan.copied_cache()
+    copied = plan.copied_cache() if needs_frames else None
     if copied is not None:
         yield from plan.cache().copy_from(copied)
 
@@ -247,8 +249,10 @@ def _plan_cache(group: Group) -> _CachePlan:
             name = uuid.uuid4().hex[:16]
         names[obj] = name
     if source is not None and not group.is_single:
-        previous, together = together, _hashed_name(together)
-        together = together if together not in ("", previous) else uuid.uuid4().hex[:16]
+        taken = {"", *(str(obj.dampsim.together) for obj in bpy.data.objects)}
+        together = _hashed_name(together)
+        if together in taken:
+            together = uuid.uuid4().hex[:16]
     kept = {obj: str(obj.dampsim.cache_folder) for obj in group.members}
     plan = _CachePlan(group, {obj: names[obj] for obj in group.members}, kept, together, source)
     return replace(plan, parents=_default_folders(plan))
@@ -259,12 +263,13 @@ def _default_folders(plan: _CachePlan) -> Mapping[bpy.types.Object, str]:
 
     Caches of earlier versions stay where they are.
     """
-    is_copy, chosen = plan.source is not None, plan.parents
-    if not blend_path() or (not is_copy and any(map(_is_folder, plan.folders))):
+    chosen = plan.parents
+    is_of_other_file = plan.source is not None and not is_cache_owner(plan.group.members[0])
+    if not blend_path() or (not is_of_other_file and any(map(_is_folder, plan.folders))):
         return chosen
     replaced = [
         obj for obj, one in chosen.items()
-        if not one or (is_copy and Path(bpy.path.abspath(one)).name == DEFAULT_FOLDER_NAME)
+        if not one or (is_of_other_file and Path(bpy.path.abspath(one)).name == DEFAULT_FOLDER_NAME)
     ]  # fmt: skip
     folder = writable_default_folder(blend_path()) if replaced else None
     place = relative_path(str(folder), str(Path(bpy.data.filepath).parent)) if folder else ""

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core import Array
 from ...core.geometry.mesh.rigid_motion import transform_points
-from ..blender.animation import animated_paths, drivers_of, slot_bags, strips_within
+from ..blender.animation import drivers_of, is_path_animated, slot_bags, strips_within
 from ..blender.dampsim_names import is_rig_modifier
 from ..blender.sampler import read_array
 
@@ -109,7 +109,7 @@ def _acts(constraint: Any) -> bool:
     """Return whether a constraint may move anything: it is enabled, and its influence is or may become positive."""
     if constraint.mute:
         return False
-    return constraint.influence > 0.0 or f"{constraint.path_from_id()}.influence" in animated_paths(constraint.id_data)
+    return constraint.influence > 0.0 or is_path_animated(constraint.id_data, f"{constraint.path_from_id()}.influence")
 
 
 def parent_influence(influence: BoneInfluence, keys: Collection[tuple[str, str]]) -> tuple[str, str] | None:

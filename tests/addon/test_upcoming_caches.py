@@ -188,6 +188,23 @@ def test_preview_range_after_duplication(load: Load, tmp_path: Path) -> None:
         assert problems(load, [one]) == [""]
 
 
+def test_restarted_duplicate_copies_no_frames(load: Load, tmp_path: Path) -> None:
+    """The chosen folder stays, although it has the name of the usual one."""
+    new_scene(LAST)
+    folder = tmp_path / "disk" / "dampsim_cache"
+    (tmp_path / "shots").mkdir()
+    save(tmp_path / "shots" / "shot.blend")
+    obj = box("A", folder)
+    assert problems(load, [obj]) == [""]
+    copy = obj.copy()
+    copy.data = obj.data.copy()
+    bpy.context.collection.objects.link(copy)
+    stages: set[str] = set()
+    assert problems(load, [copy], restart=True, progress=lambda done, total, text: stages.add(text)) == [""]
+    assert "Copying" not in stages
+    assert copy.dampsim.cache_folder == str(folder)
+
+
 def test_moved_duplicate_is_simulated_anew(load: Load, tmp_path: Path) -> None:
     """The copied frames of another animation are outdated."""
     new_scene(LAST)
@@ -212,16 +229,21 @@ def test_copied_scene_keeps_frames(load: Load, tmp_path: Path) -> None:
     save(tmp_path / "shot.blend")
     assert problems(load, boxes) == ["", ""]
     frames = {path: path.read_bytes() for path in tmp_path.rglob("*.frame")}
-    original = bpy.context.scene
-    bpy.ops.scene.new(type="FULL_COPY")
-    scene = next(one for one in bpy.data.scenes if one != original)
-    copies = [obj for obj in scene.objects if obj.dampsim.enabled]
-    for obj in copies:
-        obj.dampsim.bounce = 60.0
-    with bpy.context.temp_override(scene=scene, view_layer=scene.view_layers[0]):
-        assert problems(load, copies) == ["", ""]
-    assert {path: path.read_bytes() for path in frames} == frames
-    assert {obj.dampsim.together for obj in copies}.isdisjoint(obj.dampsim.together for obj in boxes)
+    original, known = bpy.context.scene, [obj.dampsim.together for obj in boxes]
+    for bounce in (60.0, 5.0):
+        before = set(bpy.data.scenes)
+        with bpy.context.temp_override(scene=original):
+            bpy.ops.scene.new(type="FULL_COPY")
+        (scene,) = set(bpy.data.scenes) - before
+        copies = [obj for obj in scene.objects if obj.dampsim.enabled]
+        for obj in copies:
+            obj.dampsim.bounce = bounce
+        with bpy.context.temp_override(scene=scene, view_layer=scene.view_layers[0]):
+            assert problems(load, copies) == ["", ""]
+        assert {path: path.read_bytes() for path in frames} == frames
+        assert {obj.dampsim.together for obj in copies}.isdisjoint(known)
+        known += [obj.dampsim.together for obj in copies]
+        frames |= {path: path.read_bytes() for path in tmp_path.rglob("*.frame")}
 
 
 def test_member_in_other_scene_keeps_cache(load: Load, tmp_path: Path) -> None:
