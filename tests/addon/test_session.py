@@ -17,12 +17,12 @@ Load = Callable[[str], ModuleType]
 # Subscribers of each event with several of them, in the order in which they are notified.
 ORDER = {
     "load_pre": ["session"],
-    "load_post": ["session", "followed_names", "isolation", "cache_status", "live"],
+    "load_post": ["session", "alembic", "followed_names", "isolation", "cache_status", "live"],
     "undo_post": ["session", "cache_status", "bake_changes", "pieces", "model_errors", "late_refusals", "live"],
     "blend_import_post": ["session", "live"],
     "depsgraph_update_post": [
-        "registry", "followed_names", "geometry_nodes", "object_index", "cache_status", "bake_changes", "pieces",
-        "late_refusals", "live", "idle_resimulation",
+        "registry", "followed_names", "geometry_nodes", "object_index", "instances", "cache_status", "bake_changes",
+        "pieces", "late_refusals", "live", "idle_resimulation",
     ],
     "frame_change_pre": ["registry", "live"],
     "frame_change_post": ["live"],

@@ -257,7 +257,7 @@ FAULTY: dict[str, tuple[Callable[[dict[str, Any]], str], str]] = {
     "choice": (edited({"kind": "JELLO"}), "not one of SOLID"),
     "command": (edited({"enabled": False}), "'enabled' is unknown"),
     "group": (lambda s: json.dumps({**s, "groups": {"pin_group": 7}}), "'pin_group' is no name"),
-    "long name": (lambda s: json.dumps({**s, "groups": {"pin_group": "x" * 999}}), "'pin_group' is no name"),
+    "long name": (lambda s: json.dumps({**s, "groups": {"pin_group": "x" * 1999}}), "'pin_group' is no name"),
 }
 
 
