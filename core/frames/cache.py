@@ -53,20 +53,23 @@ def file_lock(path: Path) -> Iterator[None]:
         # The next write reports the reason.
         yield
         return
+    is_own = False
     try:
         _acquire(file, path)
         try:
             yield
         finally:
-            # Unlink while the lock is held, so that no other process locks a deleted file.
             with contextlib.suppress(OSError):
-                if os.path.samestat(path.lstat(), os.fstat(file)):
-                    # Otherwise, a link has replaced the folder, and the file is another one.
+                # Otherwise, a link has replaced the folder, and the file is another one.
+                is_own = os.path.samestat(path.lstat(), os.fstat(file))
+            if is_own:
+                # Unlink while the lock is held, so that no other process locks a deleted file.
+                with contextlib.suppress(OSError):
                     path.unlink()
     finally:
         os.close(file)
         # Windows cannot remove an open file.
-        if sys.platform == "win32":
+        if sys.platform == "win32" and is_own:
             with contextlib.suppress(OSError):
                 path.unlink()
 

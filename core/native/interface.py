@@ -90,7 +90,7 @@ def library_file_name(system: str = sys.platform) -> str:
 
 def chosen_library() -> Path | None:
     """Return the library that the environment names, or None."""
-    value = os.environ.get(KERNEL_VARIABLE, "1")
+    value = os.environ.get(KERNEL_VARIABLE) or "1"
     return None if value in ("0", "1") else Path(value)
 
 
