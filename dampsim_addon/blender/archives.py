@@ -35,8 +35,9 @@ _MAX_SECTIONS = 1000
 _BLEND_END, _ZSTD_TABLE, _BLEND_TAIL = b"ENDB", b"\xb1\xea\x92\x8f", 64
 # Bytes of an Alembic file, beside the arrays: for each object, and for each object and frame.
 _PER_OBJECT, _PER_SAMPLE = 65_536, 2_048
-# Bytes of an exported mesh: of a vertex and of a corner of a face at each frame, and of a corner once.
-_PER_VERTEX, _PER_CORNER, _PER_CORNER_ONCE = 24, 24, 128
+# Bytes of an exported mesh: of a vertex, without and with a velocity, and of a corner of a face at each frame, and of a
+# corner once.
+_PER_POSITION, _PER_VERTEX, _PER_CORNER, _PER_CORNER_ONCE = 12, 24, 24, 128
 
 
 def require_room(path: Path, size: int) -> None:
@@ -69,8 +70,14 @@ def alembic_size(objects: Iterable[bpy.types.Object], view_layer: bpy.types.View
 
 def alembic_mesh_size(vertices: int, corners: int, frames: int) -> int:
     """Return an upper bound of the size in bytes of a mesh in an Alembic file. corners: of faces."""
-    at_each_frame = _PER_SAMPLE + _PER_VERTEX * vertices + _PER_CORNER * corners
-    return _PER_OBJECT + _PER_CORNER_ONCE * corners + frames * at_each_frame
+    return alembic_positions_size(vertices, corners, frames) + frames * (
+        (_PER_VERTEX - _PER_POSITION) * vertices + _PER_CORNER * corners
+    )
+
+
+def alembic_positions_size(vertices: int, corners: int, frames: int) -> int:
+    """Return the bound of alembic_mesh_size() without velocities and normals."""
+    return _PER_OBJECT + _PER_CORNER_ONCE * corners + frames * (_PER_SAMPLE + _PER_POSITION * vertices)
 
 
 def is_whole_alembic(path: Path) -> bool:
@@ -94,11 +101,8 @@ def whole_blend(path: Path, failure: str, fix: str) -> Iterator[None]:
 
     Raises SceneError. failure, fix: see disk_errors().
     """
-    kept, is_kept, is_new = path.with_name(f"{path.name}.dampsim_kept"), False, not os.path.lexists(path)
-    with contextlib.suppress(OSError):
-        # A link to the earlier content takes no room.
-        os.link(path, kept, follow_symlinks=False)
-        is_kept = True
+    kept, is_new = path.with_name(f"{path.name}.dampsim_kept"), not os.path.lexists(path)
+    is_kept = not is_new and _keep_content(path, kept)
     try:
         yield
         with disk_errors(failure, fix):
@@ -116,6 +120,24 @@ def whole_blend(path: Path, failure: str, fix: str) -> Iterator[None]:
         if is_kept:
             with contextlib.suppress(OSError):
                 kept.unlink(missing_ok=True)
+
+
+def _keep_content(path: Path, kept: Path) -> bool:
+    """Keep the content of a file under another name, and return whether this was possible."""
+    try:
+        # A process that was killed leaves one behind.
+        kept.unlink(missing_ok=True)
+        try:
+            # A link takes no room.
+            os.link(path, kept, follow_symlinks=False)
+        except OSError:
+            # FAT and exFAT have no hard links.
+            shutil.copy2(path, kept, follow_symlinks=False)
+    except OSError:
+        with contextlib.suppress(OSError):
+            kept.unlink(missing_ok=True)
+        return False
+    return True
 
 
 def _is_whole(path: Path, check: Callable[[BinaryIO, int], bool]) -> bool:

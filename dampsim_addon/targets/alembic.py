@@ -9,7 +9,7 @@ from pathlib import Path
 import bpy
 
 from ...core import CacheError, SceneError
-from ..blender.archives import alembic_mesh_size, is_whole_alembic, require_room
+from ..blender.archives import alembic_positions_size, is_whole_alembic, require_room
 from ..blender.dampsim_names import CACHE_MODIFIER, PREFIX, is_bake_cache_file
 from ..blender.modifiers import pc2_header, play_file
 from ..session import Subscriber
@@ -69,7 +69,7 @@ class Alembic(cache_file.FileTarget):
             with cache_file.os_errors_as_cache_errors(shot.sampler.obj.name, part):
                 # Blender would follow a link, and end where the disk is full.
                 corners = len(shot.sampler.evaluated_mesh().loops)
-                require_room(part, alembic_mesh_size(shot.vertices, corners, len(shot.numbers)))
+                require_room(part, alembic_positions_size(shot.vertices, corners, len(shot.numbers)))
                 _export_alembic(shot, collected.part, part)
         except BaseException:
             part.unlink(missing_ok=True)

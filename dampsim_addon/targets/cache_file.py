@@ -27,6 +27,7 @@ from ..blender.dampsim_names import (
 )
 from ..blender.modifiers import add_cache_modifier, mdd_header, pc2_header, play_file, remove_modifier
 from ..blender.sampler import frame_rate
+from ..session import SessionState
 from ..work.operators import call_operator
 from .influence import remove_factor_curve
 from .pre_modifier_shapes import NoShapeError, can_edit_before_modifiers, pre_modifier_positions
@@ -199,15 +200,31 @@ def is_detached(obj: bpy.types.Object) -> bool:
     return modifier is not None and Path(played_file(modifier)).name == DETACHED_FILE
 
 
+class _KnownArchives(SessionState, dict[Path, tuple[object, bool]]):
+    """Results of is_playable_archive(), each with the times of change and the sizes of the files that it read."""
+
+
 def is_playable_archive(path: Path) -> bool:
-    """Return whether Blender can open an Alembic file. Only small files are compared with their checksum."""
-    if not is_whole_alembic(path):
-        return False
+    """Return whether Blender can open an Alembic file. Only small files are compared with their checksum.
+
+    A file is read again only after it or its checksum has changed.
+    """
     try:
-        has_checksum = _checksum_file(path).is_file() and path.stat().st_size <= _MAX_CHECKED
+        archive, checksum = (_size_and_time(one) if one.is_file() else None for one in (path, _checksum_file(path)))
     except OSError:
         return False
-    return not (has_checksum and file_fault(path))
+    if archive is None:
+        return False
+    known, state = _KnownArchives.current(), (archive, checksum)
+    if path not in known or known[path][0] != state:
+        is_checked = checksum is not None and archive[0] <= _MAX_CHECKED
+        known[path] = state, is_whole_alembic(path) and not (is_checked and file_fault(path))
+    return known[path][1]
+
+
+def _size_and_time(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
 
 
 def _checksum_file(path: Path) -> Path:

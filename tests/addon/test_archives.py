@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import random
@@ -15,7 +16,7 @@ from typing import Any
 import bpy
 import pytest
 from hostile_files import QUICK, SLOW, assert_is_sentence, damaged_bytes
-from scenes import new_scene, wobbler, world_vertices
+from scenes import add_simulation, new_scene, wobbler, world_vertices
 from test_baking import bake
 from test_storage_faults import command
 
@@ -117,6 +118,78 @@ def test_alembic_size_is_a_bound(load: Load, tmp_path: Path, segments: int, fram
     bound = load("dampsim_addon.blender.archives").alembic_size([obj], bpy.context.view_layer, frames)
     bpy.ops.wm.alembic_export(filepath=str(path), start=1, end=scene.frame_end, as_background_job=False, vcolors=True)
     assert path.stat().st_size < bound < 10 * path.stat().st_size + 400_000
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not bpy.app.build_options.alembic, reason="this Blender was built without Alembic")
+def test_alembic_bake_needs_little_room(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The room that a bake needs bounds its file, which has no normals and velocities, by a small factor."""
+    module, asked = load("dampsim_addon.targets.alembic"), list[int]()
+    monkeypatch.setattr(module, "require_room", lambda path, size: asked.append(size))
+    new_scene(20)
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=30, y_subdivisions=30)
+    obj = bpy.context.object
+    obj.vertex_groups.new(name="Pin").add(range(31), 1.0, "REPLACE")
+    add_simulation(obj, tmp_path / "cache")
+    for frame, place in ((1, 0.0), (10, 0.3)):
+        obj.location.x = obj.location.z = place
+        obj.keyframe_insert("location", frame=frame)
+    bake(obj, "ALEMBIC")
+    size = Path(load("dampsim_addon.api").info(obj).file).stat().st_size
+    # Topology, which the bound counts generously, is written once.
+    assert size < asked[0] < 2 * size + 400_000
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_killed_save_leaves_protection(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_links: bool
+) -> None:
+    """The earlier file returns although a killed process left its copy, also where the disk has no hard links."""
+    new_scene(FRAMES)
+    path = tmp_path / "a.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    content, kept = path.read_bytes(), path.with_name("a.blend.dampsim_kept")
+    kept.write_bytes(b"old")
+    if not has_links:
+
+        def refuse(*_: object, **__: object) -> None:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+        monkeypatch.setattr(os, "link", refuse)
+    archives, error = load("dampsim_addon.blender.archives"), load("core").SceneError
+
+    def save_half() -> None:
+        with archives.whole_blend(path, "It cannot be saved", "free some space"):
+            path.unlink()
+            path.write_bytes(content[: len(content) // 2])
+
+    with pytest.raises(error):
+        save_half()
+    assert path.read_bytes() == content
+    assert not kept.exists()
+
+
+@pytest.mark.skipif(not bpy.app.build_options.alembic, reason="this Blender was built without Alembic")
+def test_unchanged_archives_are_read_once(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bakes of many groups check all Alembic files of the file before each group."""
+    new_scene(FRAMES)
+    obj = wobbler(tmp_path / "cache")
+    bake(obj, "ALEMBIC")
+    path, read = Path(load("dampsim_addon.api").info(obj).file), list[Path]()
+    module, detach = load("dampsim_addon.targets.cache_file"), load("dampsim_addon.targets.alembic")
+    is_whole = module.is_whole_alembic
+    monkeypatch.setattr(module, "is_whole_alembic", lambda one: read.append(one) or is_whole(one))
+    for _ in range(3):
+        detach.detach_damaged_archives()
+    assert len(read) == 1
+    os.utime(path, (1, 1))
+    detach.detach_damaged_archives()
+    assert len(read) == 2
+    checksum = path.with_name("bake.abc.sha256")
+    checksum.write_bytes(b"0" * 64)
+    os.utime(checksum, (1, 1))
+    detach.detach_damaged_archives()
+    assert module.is_detached(obj)
 
 
 @pytest.mark.slow
