@@ -77,7 +77,7 @@ _PLAYING_IMAGES = {"SEQUENCE", "MOVIE"}
 _TRANSFORM_PATHS = ("location", "rotation", "scale", "delta_")
 
 # Types of parents that deform the mesh as a modifier would, with the type of the parent object.
-DEFORMING_PARENTS = {"ARMATURE": "ARMATURE", "LATTICE": "LATTICE"}
+_DEFORMING_PARENTS = {"ARMATURE": "ARMATURE", "LATTICE": "LATTICE"}
 # Types of datablocks that refer to objects, but through which none of them moves another one, except by drivers.
 _NOT_FOLLOWED = (
     bpy.types.Scene,
@@ -206,8 +206,13 @@ def node_inputs(modifier: Any, keyed: Collection[str] = ()) -> list[Any]:
     return [getattr(socket, name, None) for socket in sockets for name in ("value", "attribute_name")]
 
 
+def has_deforming_parent(obj: bpy.types.Object) -> bool:
+    """Return whether the parent deforms the mesh by its parent type, without a modifier."""
+    return obj.parent is not None and _DEFORMING_PARENTS.get(obj.parent_type) == obj.parent.type
+
+
 def convert_deforming_parent(obj: bpy.types.Object) -> None:
-    """Replace the deformation by a parent of DEFORMING_PARENTS by a modifier before all others."""
+    """Replace the deformation by a parent, see has_deforming_parent(), by a modifier before all others."""
     parent: Any = obj.parent
     modifier: Any = obj.modifiers.new(parent.type.title(), parent.type)
     modifier.object = parent

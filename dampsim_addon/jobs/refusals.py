@@ -25,6 +25,7 @@ from ..blender.modifiers import (
     simulated_topology_modifiers,
     weight_removing_modifiers,
 )
+from ..blender.movers import has_deforming_parent
 from ..blender.vertex_groups import check_evaluated_weights
 from ..model.caches import target_folder
 from ..model.colliders import active_colliders, check_roughness_group
@@ -103,6 +104,16 @@ def _replacing_modifier(obj: bpy.types.Object) -> bpy.types.Modifier | None:
         if (is_file or is_sequence or is_bound) and not getattr(modifier, "vertex_group", ""):
             found = modifier
     return found
+
+
+def check_parent(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
+    """Raise SceneError if the parent type deforms the mesh together with the shape keys or bones of a bake."""
+    if has_deforming_parent(obj) and not obj.dampsim.bakes_to_file:
+        label = obj.parent.type.title()
+        raise SceneError(
+            f"{obj.name}: {obj.parent.name} deforms the mesh by its parent type {label}, which only bakes to files "
+            f"reproduce; convert it to a {label} modifier or bake to PC2 Cache."
+        )
 
 
 def check_mesh(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
@@ -240,6 +251,7 @@ REFUSALS: dict[str, Refusal] = {
     "stretching": check_time_stretching,
     "unsaved": check_cache_folder,
     "target": check_target,
+    "parent": check_parent,
     "curve": lambda obj, scene, layer: check_following_curve(obj),
     "links": check_own_links,
     "joined": check_collisions,

@@ -598,7 +598,7 @@ def displayed_geometry(obj: bpy.types.Object) -> tuple[np.ndarray, int]:
 # Each case with the number of a fix; some cases have a second one.
 _TWO_FIXES = (
     "not cyclic", "short preview", "mirrored", "hidden", "pieces", "boneless", "soft", "shared", "scattered",
-    "vertex instances", "collection instance", "listed instance",
+    "vertex instances", "collection instance", "listed instance", "caged",
 )  # fmt: skip
 FIXES_TO_TEST = [(case, 0) for case in CASES] + [(case, 1) for case in _TWO_FIXES]
 

@@ -10,6 +10,7 @@ from typing import NoReturn
 import bpy
 import pytest
 from scenes import add_simulation, armature, new_scene, wobbler
+from test_doctor import _caged as caged
 from test_doctor import _replaced_vertices as replaced_vertices
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
@@ -446,6 +447,21 @@ def switched_bend_by_driver(cache: Path) -> bpy.types.Object:
     return obj
 
 
+def latticed(cache: Path) -> bpy.types.Object:
+    """Return an object that its parent bends without a modifier."""
+    obj = plain(cache)
+    caged(obj)
+    for point in obj.parent.data.points:
+        point.co_deform.x += 0.3 * point.co.z**2
+    return obj
+
+
+def latticed_bones(cache: Path) -> bpy.types.Object:
+    obj = latticed(cache)
+    obj.dampsim.target = "BONES"
+    return obj
+
+
 # Check, part of its message, and the label of its first button, or ''.
 CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     hidden: ("object", "The object is hidden", "Show"),
@@ -470,6 +486,8 @@ CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     shared_mesh: ("target", "Its mesh is shared by 2 objects", "Make Single User"),
     mesh_cache: ("target", "Shape keys have no effect before Mesh Cache", "Bake to PC2 Cache"),
     absolute_keys: ("target", "Its shape keys are absolute", "Bake to PC2 Cache"),
+    latticed: ("parent", "Cage deforms the mesh by its parent type Lattice", "Convert to Lattice Modifier"),
+    latticed_bones: ("parent", "Cage deforms the mesh by its parent type Lattice", "Convert to Lattice Modifier"),
     curve_with_keys: ("curve", "Its curve Cable already has shape keys", ""),
     deleted_link: ("links", "The object of a link was deleted", "Remove Link"),
     lost_bone: ("links", "Bone 'Lost' of a link is missing", "Remove Link"),
@@ -517,6 +535,22 @@ def test_constant_switch_is_baked(tmp_path: Path) -> None:
     bend = obj.modifiers.new("Bend", "SIMPLE_DEFORM")
     bend.keyframe_insert("show_viewport", frame=1)
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
+
+
+@pytest.mark.parametrize("target", ["POINT_CACHE", pytest.param("ALEMBIC", marks=pytest.mark.slow)])
+def test_files_play_deforming_parents(load: Load, tmp_path: Path, target: str) -> None:
+    """A bake to a file needs no conversion of the parent type."""
+    scene = new_scene(3)
+    obj = latticed(tmp_path)
+    obj.dampsim.target = target
+    for frame, shift in ((1, 0.0), (3, 0.2)):
+        for point in obj.parent.data.points:
+            point.co_deform.y = point.co.y + shift * point.co.z
+            point.keyframe_insert("co_deform", frame=frame)
+    bpy.context.view_layer.update()
+    assert "parent" not in load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert not result.problem
 
 
 def test_refusals_have_cases(load: Load) -> None:

@@ -22,7 +22,7 @@ from ...blender.modifiers import (
     trailing_solidify,
     unfelt_modifiers,
 )
-from ...blender.movers import DEFORMING_PARENTS, ModifierEffect, convert_deforming_parent, modifier_type_effect
+from ...blender.movers import ModifierEffect, modifier_type_effect
 from ...targets import PointCache
 from ..common.issue import Issue, target_issue
 
@@ -169,16 +169,3 @@ def _accept_unfelt(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 def _disable_unfelt(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     for modifier in unfelt_modifiers(obj):
         modifier.show_viewport = modifier.show_render = False
-
-
-def deforming_parent(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
-    """Report a parent that deforms the mesh without a modifier, whose effect a bake to shape keys would double."""
-    if obj.parent is None or DEFORMING_PARENTS.get(obj.parent_type) != obj.parent.type:
-        return None
-    label = obj.parent.type.title()
-    return Issue(
-        f"{obj.parent.name} deforms the mesh by its parent type {label}, which bakes cannot reproduce",
-        f"Convert to {label} Modifier",
-        lambda o, s: convert_deforming_parent(o),
-        "Deform the mesh by a modifier instead of the parent type. The look does not change",
-    )

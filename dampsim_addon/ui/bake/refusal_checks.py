@@ -15,6 +15,7 @@ from ...blender.animated_values import first_disabled_frame, is_driven
 from ...blender.animation import VISIBILITY_PATH, animated_paths, remove_animation
 from ...blender.bone_bakes import record_mark, rig_of
 from ...blender.modifiers import simulated_topology_modifiers
+from ...blender.movers import convert_deforming_parent
 from ...blender.vertex_groups import edge_values
 from ...jobs.refusals import REFUSALS, Refusal, check_keys_are_played, motion_inputs
 from ...model.colliders import active_colliders, simulation_view_layer
@@ -139,6 +140,13 @@ def _other_target(obj: bpy.types.Object) -> str:
     except OtherTargetError as error:
         return error.target
     return Bones.name if target == ExistingBones.name else CompressedKeys.name
+
+
+def _parent_fix(obj: bpy.types.Object, error: DampSimError) -> Issue:
+    tooltip = "Deform the mesh by a modifier instead of the parent type. The look does not change"
+    label = obj.parent.type.title()
+    convert = f"Convert to {label} Modifier"
+    return fix_button(convert, lambda o, s: convert_deforming_parent(o), tooltip, target_issue(PointCache))
 
 
 def _single_user_fix(obj: bpy.types.Object, alternative: Issue | None = None) -> Issue | None:
@@ -316,6 +324,7 @@ _FIXES: dict[str, Issue | Callable[[bpy.types.Object, DampSimError], Issue | Non
         "Use the folder for caches of unsaved files. It moves beside the .blend file when that is saved",
     ),
     "target": _target_check_fix,
+    "parent": _parent_fix,
     "links": _link_fix,
     "joined": _collisions_fix,
     "mesh": _mesh_fix,
