@@ -36,6 +36,12 @@ class SessionState:
         """Release resources of Blender."""
 
 
+class OwnUpdates(SessionState):
+    """Whether Live changes the scene at the moment. Updates that follow are no edits."""
+
+    is_running = False
+
+
 # All states of the open file, by class.
 _SESSION: dict[type[SessionState], SessionState] = {}
 

@@ -16,11 +16,11 @@ from ..blender.sampler import ACTIVE_SAMPLERS, GroupSampler
 from ..model.groups import Group, group_key, groups_of
 from ..model.objects import all_simulated, simulated_in_scene
 from ..model.registry import frozen_scene, reuse_last_scan
-from ..session import SessionState, Subscriber, enclose_frame_handlers_of_others
+from ..session import OwnUpdates, SessionState, Subscriber, enclose_frame_handlers_of_others
 from ..status import results
 from ..work.operators import redraw_viewports
 from . import display, main_thread
-from .frame_visits import FrameVisits, take_samples
+from .frame_visits import FrameVisits, leave_to_blender, record_handled, take_samples
 from .live_frame import FrameStatus, is_in_draft
 from .liveness import is_live
 from .session import LiveSessions, Session, find_session
@@ -35,16 +35,24 @@ _NON_GEOMETRY_TYPES = (Scene, Material, World, Light, Camera, WindowManager, Scr
 class _Updates(SessionState):
     """Progress of updates between handlers.
 
-    is_updating: whether changes to the scene are our own.  is_rendering: True from the first frame of a render to its
-    end.  pending: sessions that need the evaluated scene; filled between the pre and post handlers of a frame change.
-    hidden_groups: groups whose display is hidden meanwhile, so that objects which depend on their meshes are read as
-    animated.
+    is_rendering: True from the first frame of a render to its end.  pending: sessions that need the evaluated scene;
+    filled between the pre and post handlers of a frame change.  visits: of that frame change.  hidden_groups: groups
+    whose display is hidden meanwhile, so that objects which depend on their meshes are read as animated.
     """
 
-    is_updating: bool = False
     is_rendering: bool = False
     pending: list[Session] = field(default_factory=list)
+    visits: FrameVisits | None = None
     hidden_groups: list[Group] = field(default_factory=list)
+
+    @property
+    def is_updating(self) -> bool:
+        """Whether changes to the scene are our own."""
+        return OwnUpdates.current().is_running
+
+    @is_updating.setter
+    def is_updating(self, value: bool) -> None:
+        OwnUpdates.current().is_running = value
 
 
 def on_frame_change_pre(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
@@ -56,8 +64,8 @@ def on_frame_change_pre(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     rendering = updates.is_rendering or bpy.app.is_job_running("RENDER")
     updates.is_updating = True
     enclose_frame_handlers_of_others()
-    view_layer, visits = bpy.context.view_layer, FrameVisits.current()
-    visits.begin(scene, view_layer)
+    view_layer = bpy.context.view_layer
+    visits = updates.visits = FrameVisits(scene, view_layer)
     try:
         for session in updates.pending:
             session.sampler.unmute()
@@ -122,10 +130,10 @@ def _simulate_before_frame(scene: bpy.types.Scene, scheduled: list[Session]) -> 
     deadline = time.monotonic() + TIME_BUDGET
     for session in scheduled:
         session.sampler.mute()
-    if current_time == (scene.frame_start, 0.0):
-        # Inputs and samples of the first frame need its evaluation only.
-        return scheduled
     try:
+        if current_time == (scene.frame_start, 0.0):
+            # Inputs and samples of the first frame need its evaluation only.
+            return scheduled
         pending = [session for session in scheduled if session.attempt(session.read_inputs)]
         while time.monotonic() < deadline:
             first = min((session.next_frame for session in pending), default=number)
@@ -148,7 +156,7 @@ def _simulate_before_frame(scene: bpy.types.Scene, scheduled: list[Session]) -> 
         raise
     finally:
         # Blender evaluates the frame after this handler.
-        scene.frame_current, scene.frame_subframe = current_time
+        leave_to_blender(scene, scheduled[0].sampler.view_layer, *current_time)
 
 
 def _simulate_to_frame(
@@ -170,7 +178,7 @@ def _simulate_to_frame(
                 on_frame()
         finally:
             session.sampler.unmute()
-            scene.frame_current, scene.frame_subframe = current_time
+            leave_to_blender(scene, session.sampler.view_layer, *current_time)
         if succeeded:
             simulated.append(session)
     # Display only after all groups are read, so that no group reads the displayed shape of another one.
@@ -183,9 +191,10 @@ def on_frame_change_post(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     updates = _Updates.current()
     if updates.is_updating:
         return
-    visits, number = FrameVisits.current(), scene.frame_current
-    visits.record_handled(scene)
-    if not updates.pending:
+    visits, number = updates.visits, scene.frame_current
+    updates.visits = None
+    record_handled(scene)
+    if visits is None or not updates.pending:
         return
     updates.is_updating = True
     pending = list(updates.pending)
@@ -349,7 +358,7 @@ def suspend() -> None:
     for session in LiveSessions.current().values():
         session.invalidate()
     updates = _Updates.current()
-    updates.pending, updates.hidden_groups = [], []
+    updates.pending, updates.visits, updates.hidden_groups = [], None, []
 
 
 def uninstall() -> None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 import bpy
 
-from ..blender.animation import animated_paths
+from ..blender.animation import animated_paths, is_modifier_animated
 from ..blender.modifiers import can_change_topology
 from ..blender.sampler import ACTIVE_SAMPLERS, GroupSampler
-from ..session import SessionState, Subscriber
+from ..session import OwnUpdates, SessionState, Subscriber
 from ..work.steps import Step
 from .colliders import active_colliders, all_colliders
 from .groups import format_names
@@ -108,9 +108,13 @@ def visit_instances(sampler: GroupSampler, numbers: Sequence[int]) -> Iterator[S
 
 
 def frames_with_instances(other: bpy.types.Object) -> list[int]:
-    """Return the frames that were read since the last edit of nodes and at which an object has shown instances."""
+    """Return the frames that were read since the last edit of the object and at which it has shown instances."""
     counts = _ReadFrames.current().counts.get(other.session_uid)
-    return sorted(frame for frame, count in counts.items() if count) if counts and generating_nodes(other) else []
+    if not counts or not any(
+        m.show_viewport or is_modifier_animated(m, "show_viewport") for m in generating_nodes(other)
+    ):
+        return []
+    return sorted(frame for frame, count in counts.items() if count)
 
 
 def has_changing_instances(other: bpy.types.Object) -> bool:
@@ -141,11 +145,18 @@ def instances_text(others: Sequence[bpy.types.Object], view_layer: bpy.types.Vie
 
 
 def _on_edit(_: bpy.types.Scene, depsgraph: bpy.types.Depsgraph | None = None) -> None:
-    """Forget all frames after an edit of nodes, which have no digest. Visits of frames also update animated nodes."""
+    """Forget all frames after an edit of nodes, which have no digest, and those of an object with edited geometry.
+
+    Visits of frames also update animated nodes and objects.
+    """
     counts = _ReadFrames.current().counts
-    updates = depsgraph.updates if counts and depsgraph is not None and not ACTIVE_SAMPLERS else ()
-    if any(isinstance(update.id, bpy.types.NodeTree) for update in updates):
-        counts.clear()
+    if not counts or depsgraph is None or ACTIVE_SAMPLERS or OwnUpdates.current().is_running:
+        return
+    for update in depsgraph.updates:
+        if isinstance(update.id, bpy.types.NodeTree):
+            counts.clear()
+        elif isinstance(update.id, bpy.types.Object) and update.is_updated_geometry:
+            counts.pop(update.id.original.session_uid, None)
 
 
 SUBSCRIBER = Subscriber("instances", {"depsgraph_update_post": _on_edit})

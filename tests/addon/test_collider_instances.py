@@ -92,3 +92,53 @@ def test_live_notes_later_instances(load: Load, live: ModuleType, tmp_path: Path
     assert live.find_session(obj) is not None
     text = load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)["instances"].text
     assert text.startswith("Box shows instances at frame 3 that")
+
+
+def test_live_keeps_notes_despite_handlers(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    """An update that Live causes is no edit of the collider, although a handler of a script has tagged its geometry."""
+    scene = new_scene(5)
+    obj, box = wobbler(tmp_path), collider()
+    add_instances(box, 3, 4)
+
+    def tag(shown: bpy.types.Scene, depsgraph: Any = None) -> None:
+        box.data.update_tag()
+
+    bpy.app.handlers.frame_change_post.append(tag)
+    try:
+        for frame in range(1, 6):
+            scene.frame_set(frame)
+    finally:
+        bpy.app.handlers.frame_change_post.remove(tag)
+    assert "frame 3" in load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)["instances"].text
+
+
+def switch_off(box: Any) -> None:
+    box.modifiers["Scatter"].show_viewport = False
+
+
+def realize(box: Any) -> None:
+    """Add a modifier with nodes that another object has already, which is no edit of nodes."""
+    box.modifiers.new("Realize", "NODES").node_group = bpy.data.node_groups["Realize"]
+
+
+@pytest.mark.parametrize("edit", [switch_off, realize])
+def test_instances_fixed_by_hand_are_forgotten(load: Load, tmp_path: Path, edit: Callable[[Any], None]) -> None:
+    scene = new_scene(6)
+    obj, box = wobbler(tmp_path), collider()
+    add_instances(box, 4, 6)
+    tree = bpy.data.node_groups.new("Realize", "GeometryNodeTree")
+    for in_out in ("INPUT", "OUTPUT"):
+        tree.interface.new_socket("Geometry", in_out=in_out, socket_type="NodeSocketGeometry")
+    start, realized, end = map(tree.nodes.new, ("NodeGroupInput", "GeometryNodeRealizeInstances", "NodeGroupOutput"))
+    tree.links.new(start.outputs[0], realized.inputs[0])
+    tree.links.new(realized.outputs[0], end.inputs[0])
+    bpy.ops.mesh.primitive_cube_add(location=(50.0, 0.0, 0.0))
+    realize(bpy.context.object)
+    bpy.context.view_layer.update()
+    bake(obj, "SHAPE_KEYS")
+    find_issues = load("dampsim_addon.ui.bake.checks").find_issues
+    assert "instances" in find_issues(obj, scene)
+    edit(box)
+    if edit is realize:
+        bpy.context.view_layer.update()
+    assert "instances" not in find_issues(obj, scene)

@@ -254,3 +254,71 @@ def test_moved_by_handlers_between_frames(load: Load, live: ModuleType, tmp_path
         scene.frame_set(frame)
     assert max(kept.count for kept in live.find_session(obj).frames) > 1
     assert_same_bits(live_frames(live, obj), bake_frames(load, obj))
+
+
+def test_other_scene_at_same_frame(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    """Handlers that another scene has called at a frame are called again for this one."""
+    scene, other = new_scene(6), bpy.data.scenes.new("Other")
+    obj = jumping_ball(tmp_path)
+
+    def move(shown: bpy.types.Scene, depsgraph: Any = None) -> None:
+        if shown == scene:
+            obj.location.x = 0.1 * shown.frame_current
+
+    bpy.app.handlers.frame_change_pre.append(move)
+    try:
+        for frame in (1, 1, 2, 3, 4, 5, 2):
+            scene.frame_set(frame)
+        other.frame_set(5)
+        scene.frame_set(6)
+        assert live.find_session(obj).frames[-1].count > 1
+        assert_same_bits(live_frames(live, obj), bake_frames(load, obj))
+    finally:
+        bpy.app.handlers.frame_change_pre.remove(move)
+
+
+def test_handler_that_loads_a_library(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    """Blender discards references to objects in the middle of a frame change, and Live continues."""
+    new_scene(LAST)
+    obj = jumping_ball(tmp_path)
+    library = str(tmp_path / "library.blend")
+    bpy.data.libraries.write(library, {bpy.data.materials.new("Paint")}, fake_user=True)
+
+    def append(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
+        with bpy.data.libraries.load(library) as (stored, wanted):
+            wanted.materials = stored.materials
+
+    bpy.app.handlers.frame_change_pre.append(append)
+    try:
+        play(1, LAST)
+        assert_same_bits(live_frames(live, obj), bake_frames(load, obj))
+    finally:
+        bpy.app.handlers.frame_change_pre.remove(append)
+
+
+@pytest.mark.parametrize("step", [0.02, 1.5])
+def test_live_feels_cameras_of_markers(load: Load, live: ModuleType, tmp_path: Path, step: float) -> None:
+    """Nodes follow the camera of a marker from its frame on, and before it after a jump back, as in a bake."""
+    scene = new_scene(6)
+    obj, tree = jumping_ball(tmp_path), bpy.data.node_groups.new("Camera", "GeometryNodeTree")
+    for in_out in ("INPUT", "OUTPUT"):
+        tree.interface.new_socket("Geometry", in_out=in_out, socket_type="NodeSocketGeometry")
+    start, end, camera, place, move = (
+        tree.nodes.new(kind)
+        for kind in ("NodeGroupInput", "NodeGroupOutput", "GeometryNodeInputActiveCamera", "GeometryNodeObjectInfo",
+                     "GeometryNodeSetPosition")
+    )  # fmt: skip
+    for output, socket in ((camera.outputs[0], place.inputs[0]), (place.outputs["Location"], move.inputs["Offset"]),
+                           (start.outputs[0], move.inputs[0]), (move.outputs[0], end.inputs[0])):  # fmt: skip
+        tree.links.new(output, socket)
+    obj.modifiers.new("Camera", "NODES").node_group = tree
+    for frame, x in ((1, 0.0), (4, step)):
+        found = bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
+        found.location.x = x
+        scene.collection.objects.link(found)
+        scene.timeline_markers.new("Cut", frame=frame).camera = found
+    bpy.context.view_layer.update()
+    scene.frame_set(6)
+    obj.dampsim.settle = 7.0
+    play(1, 6)
+    assert_same_bits(live_frames(live, obj), bake_frames(load, obj))
