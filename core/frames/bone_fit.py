@@ -238,6 +238,7 @@ class _Search:
 
     Points do not move, or have other places at each frame. So that one product of matrices moves all, arrays have a
     batch for all frames or for each one: points (b, n, 4), homogeneous, goal and positions (b, n, c) m, c = 3 f / b.
+    positions are those of the weights and transforms, except between the solutions of both.
     """
 
     def __init__(self, motion: SkinnedMotion, vertices: Index, influences: int, keeps_shares: bool) -> None:
@@ -300,18 +301,32 @@ class _Search:
         return self._in_batches(posed.reshape(len(posed), -1, 3))
 
     def _parts(self) -> Iterator[tuple[slice, Array]]:
-        """Yield slices of the vertices, and their points times their weights, (b, m, 4 (p + k))."""
+        """Yield slices of the vertices, and their points, which do not move, times their weights, (m, 4 (p + k))."""
         width = self.weights.shape[1]
-        size = max(1, _PART // (4 * width * len(self.points)))
+        size = max(1, _PART // (4 * width))
         for first in range(0, len(self.rest), size):
             part = slice(first, first + size)
-            weighted = self.weights[part, :, None] * self.points[:, part, None]
-            yield part, weighted.reshape(len(self.points), -1, 4 * width)
+            weighted = self.weights[part, :, None] * self.points[0, part, None]
+            yield part, weighted.reshape(-1, 4 * width)
+
+    def _frame_parts(self) -> Iterator[slice]:
+        """Yield slices of the frames of moved points, with at most _PART entries of their points."""
+        size = max(1, _PART // (4 * len(self.rest)))
+        for first in range(0, len(self.points), size):
+            yield slice(first, first + size)
 
     def _skin(self) -> Array:
         found, matrices = np.empty_like(self.goal), self._matrices()
-        for part, weighted in self._parts():
-            np.matmul(weighted, matrices, out=found[:, part])
+        if len(self.points) == 1:
+            for part, weighted in self._parts():
+                np.matmul(weighted, matrices[0], out=found[0, part])
+            return found
+        found[:] = 0.0
+        for part in self._frame_parts():
+            for k, weights in enumerate(self.weights.T):
+                used = np.flatnonzero(weights)
+                weighted = weights[used, None] * self.points[part, used]
+                found[part, used] += weighted @ matrices[part, 4 * k : 4 * k + 4]
         return found
 
     def _errors(self) -> Array:
@@ -450,30 +465,59 @@ class _Search:
                 self.frames.append(int(frame))
 
     def _solve_transforms(self) -> None:
-        """Solve the rigid transforms of one bone after another; the others stay. The positions stay, too.
+        """Solve the rigid transforms of one bone after another; the others stay. The positions stay, too."""
+        is_used = (self.weights[:, self.motion.bones.shape[1] :] > _MIN_FIT_WEIGHT).sum(axis=0) >= 3
+        self.transforms = self.transforms.copy()
+        if len(self.points) == 1:
+            self._solve_by_moments(np.flatnonzero(is_used))
+        else:
+            self._solve_by_frames(np.flatnonzero(is_used))
 
-        Moments of the weighted points replace the vertices: sums of their products with each other and with the goal.
+    def _solve_by_moments(self, bones: Index) -> None:
+        """Solve new bones by moments of points that do not move.
+
+        These replace the vertices: sums of products of the weighted points with each other and with the goal.
         """
-        count, matrices = self.motion.bones.shape[1], self._matrices()
-        size = matrices.shape[1]
-        squares = np.zeros((len(self.points), size, size))
-        products = np.zeros_like(matrices)
+        matrices, first = self._matrices()[0], 4 * self.motion.bones.shape[1]
+        squares = np.zeros((len(matrices) - first, len(matrices)))
+        products = np.zeros_like(matrices[first:])
         for part, points in self._parts():
             weighted = points * self.emphasis[part, None]
-            turned = weighted.swapaxes(1, 2)
+            turned = weighted[:, first:].T
             squares += turned @ weighted
-            products += turned @ (self.emphasis[part, None] * self.goal[:, part])
-        self.transforms = self.transforms.copy()
-        is_used = (self.weights[:, count:] > _MIN_FIT_WEIGHT).sum(axis=0) >= 3
-        for k in np.flatnonzero(is_used):
-            parent, own = self.parents[k], slice(4 * (count + k), 4 * (count + k + 1))
-            square = squares[:, own, own]
-            others = squares[:, own] @ matrices - square @ matrices[:, own]
-            missing, inverse = self._at_frames(products[:, own] - others), self.inverse[:, parent, :3]
-            targets = missing @ inverse[:, :, :3].swapaxes(1, 2) + square[:, :, 3, None] * inverse[:, None, :, 3]
-            self.transforms[:, k] = rigid_transforms_of_moments(square, np.asarray(targets))
-            posed = self.motion.bones[:, parent] @ self.transforms[:, k]
-            matrices[:, own] = self._in_batches(posed[:, :3].swapaxes(1, 2))
+            products += turned @ (self.emphasis[part, None] * self.goal[0, part])
+        for k in bones:
+            rows, own = slice(4 * k, 4 * k + 4), slice(first + 4 * k, first + 4 * k + 4)
+            square = squares[rows, own]
+            others = squares[rows] @ matrices - square @ matrices[own]
+            posed = self._solve_bone(int(k), slice(None), square, self._at_frames((products[rows] - others)[None]))
+            matrices[own] = self._in_batches(posed)[0]
+
+    def _solve_by_frames(self, bones: Index) -> None:
+        """Solve new bones for moved points, by the vertices of each bone and the remainder of their goal."""
+        count = self.motion.bones.shape[1]
+        before = self._posed()[:, count:, :3].swapaxes(2, 3)
+        influenced = [np.flatnonzero(self.weights[:, count + k]) for k in bones]
+        for part in self._frame_parts():
+            missing = self.emphasis[:, None] * (self.goal[part] - self.positions[part])
+            for k, used in zip(bones, influenced, strict=True):
+                weighted = self.points[part, used] * (self.weights[used, count + k] * self.emphasis[used])[:, None]
+                turned = weighted.swapaxes(1, 2)
+                square = turned @ weighted
+                products = turned @ missing[:, used] + square @ before[part, k]
+                posed = self._solve_bone(int(k), part, square, products)
+                missing[:, used] -= weighted @ (posed - before[part, k])
+
+    def _solve_bone(self, k: int, frames: slice, square: Array, products: Array) -> Array:
+        """Solve the transforms of a new bone at some frames, and return its transposed matrices (f, 4, 3).
+
+        square: (4, 4) or (f, 4, 4) m2, moments of its weighted points with each other.
+        products: (f, 4, 3) m2, moments with their part of the goal.
+        """
+        bone, inverse = self.motion.bones[frames, self.parents[k]], self.inverse[frames, self.parents[k], :3]
+        targets = products @ inverse[:, :, :3].swapaxes(1, 2) + square[..., 3, None] * inverse[:, None, :, 3]
+        self.transforms[frames, k] = rigid_transforms_of_moments(square, np.asarray(targets))
+        return np.asarray((bone @ self.transforms[frames, k])[:, :3].swapaxes(1, 2))
 
     def solve_weights(self, limits: Index | None = None) -> None:
         """Solve the weights of all vertices for the chosen frames, and remove bones without any.
@@ -516,8 +560,8 @@ class _Search:
             goal = self.goal[0, part].reshape(size, -1, 3)[:, frames].reshape(size, -1)
             alone = (self.points[0, part] @ posed.transpose(3, 1, 0, 2).reshape(4, -1)).reshape(size, total, -1)
         else:
-            goal = self.goal[frames][:, part].transpose(1, 0, 2).reshape(size, -1)
-            moved = self.points[frames][:, None, part] @ posed.swapaxes(2, 3)
+            goal = self.goal[frames, part].transpose(1, 0, 2).reshape(size, -1)
+            moved = self.points[frames, part][:, None] @ posed.swapaxes(2, 3)
             alone = moved.transpose(2, 1, 0, 3).reshape(size, total, -1)
         alone -= goal[:, None]
         share = carrying[:, of_group] if self.keeps_shares else np.ones((size, total))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from dampsim.core.frames import bone_weights
+from dampsim.core.frames import bone_fit, bone_weights
 from dampsim.core.frames.bone_fit import BoneFit, KeptEdges, SkinnedMotion, fit_bones, rigid_transforms, skin
 from dampsim.core.frames.bone_weights import compiled_weights, solve_weights
 from dampsim.core.native.library import KernelLibrary
@@ -121,6 +122,71 @@ def test_moved_bound_positions_are_carried(keeps_shares: bool) -> None:
     assert fit_bones(replace(moved, moves=None), 2, keeps_shares=keeps_shares).error > 0.01 * size
     errors = np.linalg.norm(independent_skin(moved, again) - goal, axis=2)
     assert again.error == pytest.approx(errors.max(), rel=1e-6)
+
+
+def prepared_search(motion: SkinnedMotion, new_bones: int) -> bone_fit._Search:
+    """Return a search with moving new bones that take random shares of the weights of some vertices."""
+    rng, count = np.random.default_rng(6), motion.carrying.shape[1]
+    search = bone_fit._Search(motion, np.arange(len(motion.rest)), 8, True)
+    search.parents = [k % count for k in range(new_bones)]
+    search.transforms = np.stack([rigid_motion(rng, 0.1) for _ in range(new_bones)], axis=1)
+    taken = rng.uniform(size=(len(motion.rest), new_bones)) * (rng.uniform(size=(len(motion.rest), new_bones)) < 0.4)
+    search.weights = np.concatenate([motion.carrying, taken / new_bones], axis=1)
+    for k, parent in enumerate(search.parents):
+        search.weights[:, count + k] *= motion.carrying[:, parent]
+        search.weights[:, parent] -= search.weights[:, count + k]
+    search.emphasis = rng.uniform(0.1, 1.0, size=len(motion.rest))
+    search.positions = search._skin()
+    return search
+
+
+@pytest.mark.parametrize("is_moved", [True, False])
+def test_transforms_solve_each_remaining_goal(is_moved: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bone in turn takes the goal that all others leave, by a plain loop over frames and vertices."""
+    # Several parts of the frames and of the vertices.
+    monkeypatch.setattr(bone_fit, "_PART", 2000)
+    motion = with_moves(wobbling_bar(60)) if is_moved else wobbling_bar(60)
+    search, count = prepared_search(motion, 3), 2
+    found, positions = search.transforms.copy(), search.positions.copy()
+    for frame, k in itertools.product(range(FRAMES), range(3)):
+        points = motion.bound()[frame] if is_moved else motion.rest
+        given, parent = motion.bones[frame], search.parents[k]
+        matrices = [*given, *(given[p] @ found[frame, j] for j, p in enumerate(search.parents))]
+        shares, targets = search.weights[:, count + k] * search.emphasis, np.zeros_like(points)
+        for vertex, point in enumerate(np.append(points, np.ones((60, 1)), axis=1)):
+            others = np.delete(np.arange(5), count + k)
+            remaining = np.append(motion.goal[frame, vertex], search.weights[vertex, count + k])
+            for j in others:
+                remaining[:3] -= search.weights[vertex, j] * (matrices[j] @ point)[:3]
+            targets[vertex] = search.emphasis[vertex] * (np.linalg.inv(given[parent]) @ remaining)[:3]
+        found[frame, k] = rigid_transforms(points, shares, targets[None])[0]
+    assert np.abs(found - search.transforms).max() > 0.01
+    search._solve_transforms()
+    np.testing.assert_allclose(search.transforms, found, atol=1e-9)
+    np.testing.assert_array_equal(search.positions, positions)
+
+
+@pytest.mark.parametrize("is_moved", [True, False])
+def test_search_skins_like_plain_loop(is_moved: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bone_fit, "_PART", 2000)
+    motion = with_moves(wobbling_bar(60)) if is_moved else wobbling_bar(60)
+    search = prepared_search(motion, 3)
+    fit = BoneFit(np.array(search.parents), search.transforms, search.weights, 0.0, 0.0, 0, 0)
+    np.testing.assert_allclose(search._at_frames(search._skin()), independent_skin(motion, fit), atol=1e-12)
+
+
+def test_given_bones_take_little_memory() -> None:
+    """Moments of all pairs of influences at each frame would take 10 MB."""
+    motion = with_moves(wobbling_bar(60))
+    bones, carrying = np.repeat(motion.bones, 30, axis=1), np.repeat(motion.carrying, 30, axis=1) / 30.0
+    search = prepared_search(replace(motion, bones=bones, carrying=carrying), 2)
+    tracemalloc.start()
+    try:
+        search._solve_transforms()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2e6
 
 
 @pytest.mark.parametrize("influences", [2, 4, 8])
