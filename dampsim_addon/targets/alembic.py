@@ -105,12 +105,12 @@ def detach_damaged_archives(*_: object) -> None:
     """
     # bpy.data is restricted while Blender starts.
     for file in getattr(bpy.data, "cache_files", ()):
-        if not is_bake_cache_file(file):
-            continue
         path = Path(bpy.path.abspath(file.filepath, library=file.library))
+        if not is_bake_cache_file(file) or path.name not in (Alembic.file, cache_file.DETACHED_FILE):
+            continue
         archive = path.with_name(Alembic.file)
         name = Alembic.file if cache_file.is_playable_archive(archive) else cache_file.DETACHED_FILE
-        if path.name != name and path.name in (Alembic.file, cache_file.DETACHED_FILE) and archive.is_file():
+        if path.name != name and archive.is_file():
             file.filepath = file.filepath.removesuffix(path.name) + name
 
 
