@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import bmesh
 import bpy
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core import Array, Index, SceneError
-from ...core.base.arrays import Mask
+from ...core.base.arrays import Mask, SinglePrecisionArray
 from .modifiers import weight_removing_modifiers
 from .sampler import read_array
 
@@ -124,6 +125,40 @@ def positive_weights(obj: bpy.types.Object, names: Sequence[str]) -> list[dict[i
     with _vertex_layers(obj) as layers:
         found = [{k: weight for k, weight in one.items() if k in indices and weight > 0.0} for one in layers]
         return found or [{} for _ in obj.data.vertices]
+
+
+class Weights(NamedTuple):
+    """Positive weights of a mesh, sorted by vertex and group.
+
+    vertices (n,), groups (n,): index of the vertex and of the vertex group of each.  values (n,).
+    """
+
+    vertices: Index
+    groups: Index
+    values: SinglePrecisionArray
+
+    def in_groups(self, indices: Sequence[int]) -> Weights:
+        """Return the weights in some groups, with the places of these in `indices` instead of their own indices."""
+        size = 1 + max([*indices, int(self.groups.max(initial=0))])
+        places = np.full(size, -1, dtype=np.int64)
+        places[list(indices)] = np.arange(len(indices))
+        groups = places[self.groups]
+        kept = groups >= 0
+        vertices, groups, values = self.vertices[kept], groups[kept], self.values[kept]
+        order = np.lexsort((groups, vertices))
+        return Weights(vertices[order], groups[order], values[order])
+
+
+def all_weights(obj: bpy.types.Object) -> Weights:
+    """Return the positive weights of a mesh in all of its vertex groups. Blender lists them in any order."""
+    pair = np.dtype([("group", np.int64), ("value", np.float32)])
+    with _vertex_layers(obj) as layers:
+        counts = np.fromiter((len(one) for one in layers), dtype=np.int64)
+        pairs = np.fromiter(chain.from_iterable(one.items() for one in layers), dtype=pair)
+    vertices, groups, values = np.repeat(np.arange(len(counts)), counts), pairs["group"], pairs["value"]
+    order = np.lexsort((groups, vertices))
+    order = order[values[order] > 0.0]
+    return Weights(vertices[order], groups[order], values[order])
 
 
 # Weights are quantised to this many levels: one call per level is a thousand times faster than one per vertex.

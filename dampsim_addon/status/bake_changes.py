@@ -53,6 +53,7 @@ from .bake_inputs import (
     weights_input,
     without_fallbacks,
 )
+from .digest_run import digest_run
 from .setup_digests import SETUP_PREFIXES
 
 _KEYFRAMED, _END = "keyframes", "End"
@@ -242,6 +243,7 @@ def _is_different(previous: str | None, current: str | None, name: str) -> bool:
     return previous != current and not (is_missing and name.startswith(prefixes))
 
 
+@digest_run()
 def refresh_digests(obj: bpy.types.Object) -> None:
     """Update the input digests of an object's group, which takes milliseconds for a rig."""
     latest = _Digests.current().latest

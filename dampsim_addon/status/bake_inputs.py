@@ -38,10 +38,10 @@ from ..scene_reader.muscles import controller_settings, damper_attribute, has_mu
 from ..scene_reader.parts import find_animated_dial
 from ..scene_reader.scene_builder import effective_groups, seam_groups
 from .detail_digests import digest_details
+from .digest_run import bone_places, digest_run
 from .setup_digests import (
     AddDigest,
     array_bytes,
-    bone_places,
     digest_setup,
     digest_source_setups,
     driver_chain,
@@ -83,6 +83,7 @@ MUSCLES = "the muscles"
 DisplayName = Callable[[bpy.types.Object], str]
 
 
+@digest_run()
 def input_digests(
     obj: bpy.types.Object,
     scene: bpy.types.Scene,
@@ -238,9 +239,9 @@ def _digest_read_objects(
     chain, read = driver_chain(drivers_of_object(source))
     trees = [m.node_group for m in source.modifiers if m.type == "NODES" and not is_output_modifier(m)]
     if any(node_effect(tree).reads_camera for tree in trees):
-        markers = sorted((one.frame, one.camera) for one in bpy.context.scene.timeline_markers if one.camera)
-        chain.append([frame for frame, _ in markers])
-        read += [camera for _, camera in markers] or scene_cameras(bpy.context.scene)
+        markers = sorted((one for one in bpy.context.scene.timeline_markers if one.camera), key=lambda one: one.frame)
+        chain.append([one.frame for one in markers])
+        read += [one.camera for one in markers] or scene_cameras(bpy.context.scene)
     if chain:
         add_digest(name, chain)
     _digest_others(read, known, name, add_digest)
@@ -358,7 +359,7 @@ def digest_motion(
     parent_bone = bone_places(source.parent).get(source.parent_bone, source.parent_bone)
     parent = _reference_name(source.parent, display_name)
     add_digest(f"{PARENT_PREFIX}{name}", (parent, parent_bone, rounded(source.matrix_parent_inverse)))
-    keyed = stack_paths(source)
+    keyed = set(stack_paths(source))
     for constraint in source.constraints:
         settings = _settings_and_references(constraint, display_name, keyed)
         add_digest(f"constraint {constraint.name} of {name}", settings)

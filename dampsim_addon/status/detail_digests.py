@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -27,10 +29,10 @@ from ..blender.animation import (
 from ..blender.dampsim_names import bake_keys, is_output_modifier
 from ..blender.geometry_nodes import nested_trees
 from ..blender.modifiers import modifier_settings, sampled_modifiers
-from ..blender.movers import node_inputs
+from ..blender.movers import node_inputs, referenced_objects
 from ..blender.sampler import read_array
-from ..blender.vertex_groups import positive_weights, read_weights
-from .setup_digests import AddDigest, bone_places, digest_tree, keyframe_points, rounded, used_weights
+from .digest_run import bone_places
+from .setup_digests import AddDigest, digest_tree, group_weights, keyframe_points, rounded, used_weights
 
 # Names of the objects that move another one, by which they are compared.
 Names = Mapping[bpy.types.Object, str]
@@ -67,6 +69,10 @@ _SKIPPED_COLLECTIONS = (
 )
 # Datablocks whose own settings count, without those that they refer to.
 _FILE_TYPES = (bpy.types.MovieClip, bpy.types.CacheFile, bpy.types.Volume)
+# Modifiers through which the weights of another object may reach their own.
+_WEIGHT_READERS = ("ARRAY", "BOOLEAN", "DATA_TRANSFER", "NODES", "PARTICLE_INSTANCE")
+# Beginning of the data path of a setting of a modifier or constraint: the path of that one.
+_STACK_ITEM = re.compile(r'.*?(?:modifiers|constraints)\["(?:[^"\\]|\\.)*"\]')
 # Nested structs are read to this depth.
 _MAX_DEPTH = 5
 
@@ -76,18 +82,41 @@ def digest_details(sources: Names, add_digest: AddDigest, simulated: bpy.types.O
 
     sources: with their names.  simulated: that one, of which only sampled modifiers count; None for a collider.
     """
+    read = dict.fromkeys(one for source in sources for one in _weight_sources(source, source == simulated))
     for source, name in sources.items():
         add_digest(f"details of {name}", list(_details(source, sources, source == simulated)))
         if isinstance(source.data, bpy.types.Mesh):
             add_digest(f"edges and faces of {name}", _connections(source.data))
+    for other in [one for one in read if one != simulated]:
+        add_digest(f"details of {sources.get(other, '')}", group_weights(other, _group_names(other)))
+
+
+def _felt_modifiers(source: bpy.types.Object, is_simulated: bool) -> list[bpy.types.Modifier]:
+    """Return the modifiers of an object that move another one. is_simulated: only those that are sampled."""
+    felt = sampled_modifiers(source) if is_simulated else source.modifiers
+    return [one for one in felt if not is_output_modifier(one)]
+
+
+def _weight_sources(source: bpy.types.Object, is_simulated: bool) -> Iterator[bpy.types.Object]:
+    """Iterate over other meshes of which an object's modifiers may read any vertex group."""
+    for modifier in _felt_modifiers(source, is_simulated):
+        is_reader = modifier.type in _WEIGHT_READERS
+        if isinstance(modifier, bpy.types.DataTransferModifier):
+            is_reader = modifier.use_vert_data and "VGROUP_WEIGHTS" in modifier.data_types_verts
+        if is_reader:
+            others = [one for one in referenced_objects(modifier) if one != source]
+            yield from [one for one in others if isinstance(one.data, bpy.types.Mesh)]
+
+
+def _group_names(obj: bpy.types.Object) -> list[str]:
+    return [str(group.name) for group in obj.vertex_groups]
 
 
 def _details(source: bpy.types.Object, names: Names, is_simulated: bool) -> Iterator[object]:
-    bones, keyed = source.pose.bones if source.pose is not None else (), stack_paths(source)
+    bones, keyed = source.pose.bones if source.pose is not None else (), _keyed_items(source)
     for constraint in [constraint for one in (source, *bones) for constraint in one.constraints]:
-        yield _stack_values(constraint, names, keyed), _target_weights(constraint)
-    felt = sampled_modifiers(source) if is_simulated else source.modifiers
-    for modifier in [one for one in felt if not is_output_modifier(one)]:
+        yield _stack_values(constraint, names, keyed), list(_target_weights(constraint))
+    for modifier in _felt_modifiers(source, is_simulated):
         if modifier.type == "NODES":
             yield list(_node_details(modifier, names))
             continue
@@ -109,7 +138,7 @@ def _data_details(source: bpy.types.Object, names: Names, is_simulated: bool) ->
     """Iterate over the details of an object's data, which move another one."""
     data = source.data
     if source.type == "MESH" and not is_simulated:
-        yield used_weights(source), _all_weights(source)
+        yield used_weights(source), group_weights(source, _further_groups(source))
     elif source.type == "LATTICE":
         yield _point_weights(source), source.vertex_groups.find(data.vertex_group)
     elif source.type == "ARMATURE":
@@ -158,9 +187,20 @@ def _struct_values(
             yield name, [list(_struct_values(one, names, keyed, f"{path}{name}[].", depth + 1)) for one in items]
 
 
-def _stack_values(struct: Any, names: Names, keyed: Sequence[str]) -> list[object]:
-    """Return the settings of a modifier or constraint."""
-    return list(_struct_values(struct, names, keyed, f"{struct.path_from_id()}."))
+def _keyed_items(source: bpy.types.Object) -> Mapping[str, list[str]]:
+    """Return the data paths of the animated settings of modifiers and constraints, by the paths of these."""
+    found = defaultdict[str, list[str]](list)
+    for path in stack_paths(source):
+        item = _STACK_ITEM.match(path)
+        if item is not None:
+            found[item[0]].append(path)
+    return found
+
+
+def _stack_values(struct: Any, names: Names, keyed: Mapping[str, Sequence[str]]) -> list[object]:
+    """Return the settings of a modifier or constraint. keyed: see _keyed_items()."""
+    path = struct.path_from_id()
+    return list(_struct_values(struct, names, keyed.get(path, ()), f"{path}."))
 
 
 @functools.cache
@@ -192,12 +232,14 @@ def _file_name(path: str) -> str:
 
 def _label(struct: Any, text: str) -> object:
     """Return a text, or the place of the bone or vertex group that it names, since these can be renamed."""
+    if not text:
+        return text
     owners = [getattr(struct, name, None) for name in ("target", "object", "pole_target")]
     for owner in [one for one in owners if isinstance(one, bpy.types.Object)]:
         if (place := bone_places(owner).get(text)) is not None:
             return "bone", place
     for owner in [one for one in (struct.id_data, *owners) if isinstance(one, bpy.types.Object)]:
-        if text and (place := owner.vertex_groups.find(text)) >= 0:
+        if (place := owner.vertex_groups.find(text)) >= 0:
             return "group", place
     return text
 
@@ -255,18 +297,34 @@ def _connections(mesh: bpy.types.Mesh) -> str:
     return hashlib.sha256(edges.tobytes() + corners.tobytes()).hexdigest()
 
 
-def _target_weights(constraint: Any) -> object:
-    """Return the weights of the vertex group that a constraint follows; None if it follows none."""
-    target, name = getattr(constraint, "target", None), getattr(constraint, "subtarget", "")
-    if target is None or target.type not in ("MESH", "LATTICE") or name not in target.vertex_groups:
-        return None
-    return read_weights(target, [name])[0].tobytes() if target.type == "MESH" else _point_weights(target)
+def _target_weights(constraint: Any) -> Iterator[object]:
+    """Iterate over the weights of the vertex groups that a constraint follows."""
+    for kind in ("target", "pole_target"):
+        target, name = getattr(constraint, kind, None), getattr(constraint, kind.replace("target", "subtarget"), "")
+        if target is not None and target.type in ("MESH", "LATTICE") and name in target.vertex_groups:
+            yield group_weights(target, [name]) if target.type == "MESH" else _point_weights(target)
 
 
-def _all_weights(obj: bpy.types.Object) -> str:
-    """Return a digest of the weights of a mesh in all vertex groups, which other objects may read."""
-    weights = positive_weights(obj, [group.name for group in obj.vertex_groups]) if obj.vertex_groups else ()
-    return hashlib.sha256(repr([sorted(one.items()) for one in weights]).encode()).hexdigest()
+def _further_groups(source: bpy.types.Object) -> list[str]:
+    """Return the vertex groups that shape keys, particles and settings within modifiers of a mesh name."""
+    keys = getattr(source.data, "shape_keys", None)
+    structs = [one for one in _felt_modifiers(source, False) if one.type != "NODES"]
+    texts = {text for struct in (*structs, *source.particle_systems) for text in _texts(struct)}
+    texts |= {key.vertex_group for key in keys.key_blocks} if keys is not None else set()
+    return [name for name in _group_names(source) if name in texts]
+
+
+def _texts(struct: Any, depth: int = 0) -> Iterator[str]:
+    """Iterate over the texts among the settings of a struct and those in it."""
+    for name, kind in _setting_kinds(type(struct)):
+        value = getattr(struct, name)
+        if kind == "STRING":
+            yield value
+        elif kind in ("POINTER", "COLLECTION") and depth < _MAX_DEPTH:
+            inner = [value] if kind == "POINTER" else value
+            for one in [one for one in inner if isinstance(one, bpy.types.bpy_struct)]:
+                if not isinstance(one, bpy.types.ID):
+                    yield from _texts(one, depth + 1)
 
 
 def _point_weights(lattice: bpy.types.Object) -> object:
@@ -346,7 +404,7 @@ def _named_attributes(obj: bpy.types.Object, names: Iterable[str]) -> Iterator[o
     for name in names:
         attribute = obj.data.attributes.get(name)
         if name in obj.vertex_groups:
-            yield read_weights(obj, [name])[0].tobytes()
+            yield group_weights(obj, [name])
         elif attribute is not None and name != "position" and len(attribute.data) and not is_keyed:
             yield attribute.data_type, attribute.domain, _attribute_bytes(attribute)
 

@@ -20,6 +20,7 @@ from ..model.groups import Group, group_of
 from ..model.objects import all_simulated, refresh_active
 from ..session import SessionState, Subscriber
 from .bake_inputs import digest_motion, input_digests
+from .digest_run import digest_run
 
 # Settings of an object that decide about a refusal, beside its digests.
 _SETTINGS = ("target", "kind", "loop", "collide", "chain_collection", "chain_channels", "pin_group")
@@ -79,6 +80,7 @@ def _settings(group: Group, scene: bpy.types.Scene) -> object:
     return scene.frame_start, scene.frame_end, values
 
 
+@digest_run()
 def _inputs(group: Group, scene: bpy.types.Scene) -> object:
     layer, members = simulation_view_layer(scene), list(group.members)
     digests: list[tuple[str, object]] = []

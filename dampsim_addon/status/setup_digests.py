@@ -29,7 +29,7 @@ from ..blender.geometry_nodes import nested_trees
 from ..blender.modifiers import modifier_settings, sampled_modifiers
 from ..blender.movers import node_inputs, referenced_objects
 from ..blender.sampler import read_array
-from ..blender.vertex_groups import positive_weights
+from .digest_run import bone_places, curves_by_path, drivers_by_path, once_per_run, weights_of
 
 # Function that adds a value to the digest of an input.
 AddDigest = Callable[[str, object], None]
@@ -93,12 +93,6 @@ def digest_source_setups(
         if source in shaping and source != moved and source.type in _SHAPED_TYPES:
             add_digest(f"shape of {name}", _shape_values(source.data))
             add_digest(f"shape of {name}", (source.dampsim.baked, source.dampsim.baked_of))
-
-
-def bone_places(block: Any) -> dict[str, int]:
-    """Return the places of the user's bones in an armature, or in that of an object, by name."""
-    bones = getattr(block if isinstance(block, bpy.types.Armature) else getattr(block, "data", None), "bones", ())
-    return {bone.name: place for place, bone in enumerate(bone for bone in bones if not bake_mark(bone))}
 
 
 def replace_bone_names(path: str, places: Mapping[str, int]) -> str:
@@ -248,7 +242,8 @@ def _rest_pose(rig: bpy.types.Object) -> object:
     return found + [_simple_settings(bone, _POSE_PREFIXES, keyed) for bone in user_bones]
 
 
-def used_weights(obj: bpy.types.Object) -> str:
+@once_per_run
+def used_weights(obj: Any) -> str:
     """Return a digest of the weights of all vertex groups that modifiers use."""
     names = {
         getattr(modifier, prop.identifier)
@@ -272,18 +267,17 @@ def used_weights(obj: bpy.types.Object) -> str:
     used = sorted((labels[group.name], group.name) for group in obj.vertex_groups if group.name in labels)
     if not used:
         return ""
-    ranks = {obj.vertex_groups[name].index: rank for rank, (_, name) in enumerate(used)}
-    by_vertex = positive_weights(obj, [name for _, name in used])
-    counts = np.array([len(weights) for weights in by_vertex])
-    groups = np.array([ranks[index] for weights in by_vertex for index in weights], dtype=np.int64)
-    values = np.array([value for weights in by_vertex for value in weights.values()], dtype=np.float32)
-    # Blender may list the groups of a vertex in any order.
-    vertices = np.repeat(np.arange(len(counts)), counts)
-    order = np.lexsort((groups, vertices))
     digest = hashlib.sha256(repr([label for label, _ in used]).encode())
-    for column in (vertices, groups, values):
-        digest.update(column[order].tobytes())
+    for column in weights_of(obj).in_groups([obj.vertex_groups[name].index for _, name in used]):
+        digest.update(column.tobytes())
     return digest.hexdigest()
+
+
+def group_weights(obj: bpy.types.Object, names: Iterable[str]) -> str:
+    """Return a digest of the weights of a mesh in some of its vertex groups; '' for none."""
+    indices = [obj.vertex_groups[name].index for name in names]
+    columns = weights_of(obj).in_groups(indices) if indices else ()
+    return hashlib.sha256(b"".join(one.tobytes() for one in columns)).hexdigest() if indices else ""
 
 
 def _shape_values(data: Any) -> object:
@@ -357,12 +351,13 @@ def _read_values(target: Any, kind: str) -> Iterator[object]:
     if target.id is None:
         return
     block, path = _read_property(target) if kind == "SINGLE_PROP" else (target.id, "")
-    is_keyed = False
-    for curve in user_fcurves(block):
-        if not path or path.startswith(curve.data_path):
-            is_keyed = True
-            name = replace_bone_names(curve.data_path, bone_places(block))
-            yield name, curve.array_index, curve.mute, keyframe_points(curve)
+    keyed = (
+        [_keyed_value(one, block) for one in curves_by_path(block).find_starts(path)]
+        if path
+        else _all_keyed_values(block)
+    )
+    is_keyed = bool(keyed)
+    yield from keyed
     if not path and isinstance(block, bpy.types.Object):
         names = ("location", "rotation_euler", "rotation_quaternion", "scale")
         pose = block.pose.bones if block.pose is not None else ()
@@ -375,6 +370,20 @@ def _read_values(target: Any, kind: str) -> Iterator[object]:
             return
         if isinstance(value, (bool, int, float)):
             yield round(value, _DIGITS)
+
+
+@once_per_run
+def _all_keyed_values(block: Any) -> list[object]:
+    return [_keyed_value(curve, block) for curve in user_fcurves(block)]
+
+
+def _keyed_value(curve: bpy.types.FCurve, block: bpy.types.ID) -> object:
+    return (
+        replace_bone_names(curve.data_path, bone_places(block)),
+        curve.array_index,
+        curve.mute,
+        keyframe_points(curve),
+    )
 
 
 def _is_derived(path: str) -> bool:
@@ -392,7 +401,7 @@ def _read_property(target: Any) -> tuple[bpy.types.ID, str]:
 
 
 def _drivers_of_property(block: bpy.types.ID, path: str) -> list[bpy.types.FCurve]:
-    return [curve for curve in drivers_of(block) if path.startswith(curve.data_path)]
+    return drivers_by_path(block).find_starts(path)
 
 
 def drivers_of_object(source: bpy.types.Object) -> list[bpy.types.FCurve]:

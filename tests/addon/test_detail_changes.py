@@ -658,3 +658,87 @@ def test_cameras_of_markers_are_felt(load: Load, layers: int) -> None:
             sampler.set_frame(float(frame))
             found.append(sampler.members[0].world_positions())
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_cameras_share_a_frame(load: Load) -> None:
+    """Markers at one frame count in their order."""
+    scene = new_scene(5)
+    obj, _ = active_camera()
+    for name in ("First", "Second"):
+        scene.timeline_markers.new(name, frame=3).camera = view(2.0)
+    before = inputs(load, obj)
+    raise_last_key(scene.timeline_markers[1].camera, 2)
+    assert changed_inputs(load, obj, before) == ["objects read by drivers and nodes of Sheet"]
+
+
+def collider() -> bpy.types.Object:
+    ground = sheet()
+    ground.dampsim.enabled, ground.dampsim_collider.is_collider = False, True
+    return ground
+
+
+@pytest.mark.parametrize("reader", ["none", "mask", "key", "cap"])
+def test_only_read_weights_count(load: Load, reader: str) -> None:
+    """Weights of a collider count where a setting of its own names them, or another mesh takes them over."""
+    new_scene(5)
+    obj, ground = sheet(), collider()
+    if reader == "mask":
+        mix = ground.modifiers.new("Mix", "VERTEX_WEIGHT_MIX")
+        mix.vertex_group_a, mix.mask_vertex_group = "Pin", "Part"
+    elif reader == "key":
+        ground.shape_key_add(name="Basis")
+        ground.shape_key_add(name="Up").vertex_group = "Part"
+    elif reader == "cap":
+        other = collider()
+        other.modifiers.new("Array", "ARRAY").start_cap = ground
+    before = inputs(load, obj)
+    ground.vertex_groups["Part"].add(range(25), 0.7, "REPLACE")
+    readers = {"none": [], "cap": ["the details of collider Sheet.002"]}
+    assert changed_inputs(load, obj, before) == readers.get(reader, ["the details of collider Sheet.001"])
+
+
+def test_unread_weights_are_not_read(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A collider that several records watch is read once in a refresh, and only with a reader."""
+    new_scene(5)
+    obj, ground = sheet(), collider()
+    module, groups = load("dampsim_addon.status.bake_changes"), load("dampsim_addon.blender.vertex_groups")
+    read = list[str]()
+    real = load("dampsim_addon.status.digest_run").all_weights
+    monkeypatch.setattr(
+        load("dampsim_addon.status.digest_run"), "all_weights", lambda one: read.append(one.name) or real(one)
+    )
+    assert groups.all_weights is real
+    module._current_inputs(obj, bpy.context.scene)
+    assert ground.name not in read
+    ground.modifiers.new("Cast", "CAST").vertex_group = "Part"
+    module.record_simulation_inputs([obj], bpy.context.scene)
+    obj.dampsim.baked, obj.dampsim.baked_from = "SHAPE_KEYS", module.json.dumps({"the mesh": ""})
+    read.clear()
+    module.refresh_digests(obj)
+    assert read.count(ground.name) == 1
+
+
+def test_rigs_are_read_once(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of constraints and drivers of a rig does not multiply the reading of its bones and drivers."""
+    new_scene(5)
+    obj, rig = rigged()
+    rig["amount"] = 1.0
+    run, counts = load("dampsim_addon.status.digest_run"), []
+
+    def count() -> tuple[int, int]:
+        marks, drivers = list[str](), list[str]()
+        with monkeypatch.context() as patched:
+            real_mark, real_drivers = run.bake_mark, run.drivers_of
+            patched.setattr(run, "bake_mark", lambda bone: marks.append(bone.name) or real_mark(bone))
+            patched.setattr(run, "drivers_of", lambda one: drivers.append(one.name) or real_drivers(one))
+            inputs(load, obj)
+        return len(marks), len(drivers)
+
+    for _ in range(2):
+        for _ in range(3):
+            constraint = rig.pose.bones["high"].constraints.new("COPY_ROTATION")
+            constraint.target, constraint.subtarget = rig, "low"
+            read(constraint, "influence", rig, '["amount"]')
+        counts.append(count())
+    assert counts[0] == counts[1]
+    assert min(counts[0]) > 0
