@@ -43,6 +43,7 @@ from ..targets.bake_tracks import bake_strips
 from ..targets.influence import animated_owners
 from .bake_inputs import (
     COLLIDER_PREFIXES,
+    DETAIL_PREFIXES,
     DIAL_KEYS_PREFIX,
     MUSCLES,
     PARENT_PREFIX,
@@ -84,12 +85,14 @@ class _Digests(SessionState):
     latest: by session uid of an object, and whether they are compared with the cached frames instead of the bake, its
     latest input digests, and current names by the names at that time.
     simulated: by session uid, the inputs of the cached frames, where they differ from those of the bake.
-    has_new_edit: whether there was an edit since the digests were computed.
+    has_new_edit: whether there was an edit since the digests were computed.  has_kept_details: whether some were kept
+    because a mesh was in Edit Mode.
     """
 
     latest: dict[tuple[int, bool], tuple[dict[str, str], dict[str, str]]] = field(default_factory=dict)
     simulated: dict[int, _InputRecord] = field(default_factory=dict)
     has_new_edit: bool = True
+    has_kept_details: bool = False
 
 
 def record_bake_inputs(obj: bpy.types.Object, scene: bpy.types.Scene, last: int) -> None:
@@ -113,7 +116,16 @@ def record_simulation_inputs(objects: Iterable[bpy.types.Object], scene: bpy.typ
 
 
 def _current_inputs(obj: bpy.types.Object, scene: bpy.types.Scene) -> _InputRecord:
-    return _InputRecord({**_dial_values(obj), **_shot_settings(obj, scene)}, input_digests(obj, scene))
+    digests = input_digests(obj, scene)
+    if _is_mesh_edited():
+        # Missing entries are no change.
+        digests = {name: digest for name, digest in digests.items() if not name.startswith(DETAIL_PREFIXES)}
+    return _InputRecord({**_dial_values(obj), **_shot_settings(obj, scene)}, digests)
+
+
+def _is_mesh_edited() -> bool:
+    """Return whether a mesh is in Edit Mode, in which its attributes and texture coordinates are empty."""
+    return any(mesh.is_editmode for mesh in bpy.data.meshes)
 
 
 def _recorded_inputs(obj: bpy.types.Object, of_simulation: bool) -> tuple[_InputRecord, bool]:
@@ -245,13 +257,21 @@ def _is_different(previous: str | None, current: str | None, name: str) -> bool:
 
 @digest_run()
 def refresh_digests(obj: bpy.types.Object) -> None:
-    """Update the input digests of an object's group, which takes milliseconds for a rig."""
-    latest = _Digests.current().latest
+    """Update the input digests of an object's group, which takes milliseconds for a rig.
+
+    While a mesh is in Edit Mode, those of details are kept.
+    """
+    state, is_edited = _Digests.current(), _is_mesh_edited()
+    latest, state.has_kept_details = state.latest, is_edited
     for member in group_of(obj).members:
         for of_simulation in (False, True):
             recorded, is_simulation = _recorded_inputs(member, of_simulation)
             if recorded.digests and is_simulation == of_simulation and (of_simulation or member.dampsim.baked):
-                latest[member.session_uid, of_simulation] = _latest_digests(member, recorded)
+                before = latest.get((member.session_uid, of_simulation), (recorded.digests, {}))[0]
+                now, names = _latest_digests(member, recorded)
+                if is_edited:
+                    now |= {name: digest for name, digest in before.items() if name.startswith(DETAIL_PREFIXES)}
+                latest[member.session_uid, of_simulation] = now, names
 
 
 def _latest_digests(
@@ -467,7 +487,8 @@ def _on_edit(*_: object) -> None:
 
 def _refresh_if_edited(obj: bpy.types.Object) -> bool:
     digests = _Digests.current()
-    if not digests.has_new_edit or is_playing():
+    has_left_edit_mode = digests.has_kept_details and not _is_mesh_edited()
+    if not (digests.has_new_edit or has_left_edit_mode) or is_playing():
         return False
     digests.has_new_edit, before = False, dict(digests.latest)
     refresh_digests(obj)

@@ -59,6 +59,10 @@ _BONE = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX = "the movement of collider ", "the shape of collider "
 COLLIDER_SETUP_PREFIX = "the setup of collider "
 COLLIDER_ROUGHNESS_PREFIX, COLLIDER_DETAILS_PREFIX = "the painted roughness of collider ", "the details of collider "
+# Prefixes of the entries of details, which cannot be read from meshes in Edit Mode.
+DETAIL_PREFIXES = (
+    "details of ", "objects read by drivers and nodes of ", "animation of ", "links of ", COLLIDER_DETAILS_PREFIX,
+)  # fmt: skip
 COLLIDER_PREFIXES = (
     COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, COLLIDER_SETUP_PREFIX, COLLIDER_ROUGHNESS_PREFIX,
     COLLIDER_DETAILS_PREFIX,

@@ -742,3 +742,28 @@ def test_rigs_are_read_once(load: Load, monkeypatch: pytest.MonkeyPatch) -> None
         counts.append(count())
     assert counts[0] == counts[1]
     assert min(counts[0]) > 0
+
+
+def test_edit_mode_keeps_details(load: Load) -> None:
+    """Attributes are empty in Edit Mode, so the digests of details follow when it is left."""
+    scene = new_scene(5)
+    obj, tree, node, time = noded("GeometryNodeInputNamedAttribute")
+    node.inputs[0].default_value = "Amount"
+    tree.links.new(time.outputs["Seconds"], tree.nodes["Set Position"].inputs["Offset"])
+    obj.data.attributes.new("Amount", "FLOAT", "POINT")
+    module = load("dampsim_addon.status.bake_changes")
+    obj.dampsim.baked = "SHAPE_KEYS"
+    before = inputs(load, obj)
+    obj.dampsim.baked_from = module.json.dumps(before.digests)
+    module.refresh_digests(obj)
+    known = module.changes_since_bake(obj, scene)
+    bpy.context.view_layer.objects.active = obj
+    bpy.ops.object.mode_set(mode="EDIT")
+    assert not [name for name in inputs(load, obj).digests if name.startswith("details")]
+    module.refresh_digests(obj)
+    assert module.changes_since_bake(obj, scene) == known
+    bpy.ops.object.mode_set(mode="OBJECT")
+    obj.data.attributes["Amount"].data[0].value = 1.0
+    module._Digests.current().has_new_edit = False
+    assert module._refresh_if_edited(obj)
+    assert module.changes_since_bake(obj, scene) == [*known, "details of Sheet"]
