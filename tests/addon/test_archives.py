@@ -23,6 +23,7 @@ from test_storage_faults import command
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 FRAMES = 4
+needs_alembic = pytest.mark.skipif(not bpy.app.build_options.alembic, reason="this Blender was built without Alembic")
 
 
 def in_child(work: Callable[[], str]) -> str:
@@ -56,7 +57,7 @@ def exported(load: Load, folder: Path, form: str) -> Path:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and forks of Linux")
-@pytest.mark.parametrize("form", ["ALEMBIC", "USD", "bake"])
+@pytest.mark.parametrize("form", ["ALEMBIC", "USD", pytest.param("bake", marks=needs_alembic)])
 def test_full_disk_spares_blender(load: Load, tmp_path: Path, form: str) -> None:
     """The earlier file stays, and there is one sentence. Blender's exporter of Alembic would end the process."""
     resource: Any = importlib.import_module("resource")
@@ -104,6 +105,7 @@ def test_cut_archives_are_found(load: Load, tmp_path: Path, form: str, count: in
     assert not is_whole(path)
 
 
+@needs_alembic
 @pytest.mark.parametrize(("segments", "frames"), [(4, 1), (12, 30), (80, 3)])
 def test_alembic_size_is_a_bound(load: Load, tmp_path: Path, segments: int, frames: int) -> None:
     """The bound includes all that Blender writes, but not ten times as much for files of some size."""
@@ -121,7 +123,7 @@ def test_alembic_size_is_a_bound(load: Load, tmp_path: Path, segments: int, fram
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not bpy.app.build_options.alembic, reason="this Blender was built without Alembic")
+@needs_alembic
 def test_alembic_bake_needs_little_room(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The room that a bake needs bounds its file, which has no normals and velocities, by a small factor."""
     module, asked = load("dampsim_addon.targets.alembic"), list[int]()
@@ -169,7 +171,7 @@ def test_killed_save_leaves_protection(
     assert not kept.exists()
 
 
-@pytest.mark.skipif(not bpy.app.build_options.alembic, reason="this Blender was built without Alembic")
+@needs_alembic
 def test_unchanged_archives_are_read_once(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bakes of many groups check all Alembic files of the file before each group."""
     new_scene(FRAMES)
@@ -195,7 +197,7 @@ def test_unchanged_archives_are_read_once(load: Load, tmp_path: Path, monkeypatc
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not bpy.app.build_options.alembic, reason="this Blender was built without Alembic")
+@needs_alembic
 @pytest.mark.parametrize("damage", ["truncated", "flipped"])
 def test_damaged_archive_is_detached(load: Load, tmp_path: Path, damage: str) -> None:
     """A file whose Alembic bake is damaged can be opened. Blender alone would end. A restored bake plays again."""
