@@ -37,7 +37,10 @@ class SessionState:
 
 
 class OwnUpdates(SessionState):
-    """Whether Live changes the scene at the moment. Updates that follow are no edits."""
+    """State of the changes that Live makes to the scene. Updates that follow from them are no edits.
+
+    is_running: whether Live changes the scene at the moment.
+    """
 
     is_running = False
 

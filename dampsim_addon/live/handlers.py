@@ -47,7 +47,7 @@ class _Updates(SessionState):
 
     @property
     def is_updating(self) -> bool:
-        """Whether changes to the scene are our own."""
+        """Return whether changes to the scene are our own."""
         return OwnUpdates.current().is_running
 
     @is_updating.setter
