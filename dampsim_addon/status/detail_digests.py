@@ -88,7 +88,8 @@ def digest_details(sources: Names, add_digest: AddDigest, simulated: bpy.types.O
         if isinstance(source.data, bpy.types.Mesh):
             add_digest(f"edges and faces of {name}", _connections(source.data))
     for other in [one for one in read if one != simulated]:
-        add_digest(f"details of {sources.get(other, '')}", group_weights(other, _group_names(other)))
+        name = sources.get(other, str(other.name))
+        add_digest(f"details of {name}", group_weights(other, _group_names(other)))
 
 
 def _felt_modifiers(source: bpy.types.Object, is_simulated: bool) -> list[bpy.types.Modifier]:

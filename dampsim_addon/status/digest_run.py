@@ -20,7 +20,7 @@ from ..blender.vertex_groups import Weights, all_weights
 
 _Value = TypeVar("_Value")
 # Values by function and session uid of the datablock; None outside of a run.
-_values: ContextVar[dict[tuple[object, int], Any] | None] = ContextVar("values of a digest run", default=None)
+_values: ContextVar[dict[tuple[object, int], Any] | None] = ContextVar("digest_run", default=None)
 
 
 @contextmanager
