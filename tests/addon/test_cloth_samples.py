@@ -17,8 +17,8 @@ from test_contact_samples import unpinned_vertices
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 SAMPLES = Path(__file__).parents[2] / "sample_blends"
-# Largest stretch of an edge: below it a fabric looks inextensible.
-MAX_STRETCH = 0.03
+# Largest stretch of an edge: below it a fabric looks inextensible. Hard pins may pull the edges at them a little more.
+MAX_STRETCH, MAX_STRETCH_AT_PINS = 0.03, 0.04
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,9 @@ def test_sample_length_contact_and_rest(load: Load, name: str) -> None:
         shapes, loose = np.array([frame.shapes[obj.name] for frame in frames], dtype=float), unpinned_vertices(obj)
         ends = np.array([edge.vertices[:] for edge in obj.data.edges])
         before = np.linalg.norm(rest[obj.name][ends[:, 0]] - rest[obj.name][ends[:, 1]], axis=1)
-        lengths = np.linalg.norm(shapes[:, ends[:, 0]] - shapes[:, ends[:, 1]], axis=2)
-        assert (lengths / before).max() < 1.0 + MAX_STRETCH
+        stretch = np.linalg.norm(shapes[:, ends[:, 0]] - shapes[:, ends[:, 1]], axis=2) / before - 1.0
+        assert stretch[:, loose[ends].all(axis=1)].max() < MAX_STRETCH
+        assert stretch.max() < MAX_STRETCH_AT_PINS
         for other in colliders:
             faces, own = triangles(other), triangles(obj) if len(obj.data.polygons) else None
             for number, points in enumerate(shapes, scene.frame_start):
