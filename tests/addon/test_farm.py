@@ -301,6 +301,9 @@ def test_unit_stops_and_resumes(how: str, tmp_path: Path) -> None:
     with (tmp_path / "said.txt").open("wb") as said:
         out = subprocess.PIPE if how == "reader" else said
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=said) as process:
+            if process.stdout is not None:
+                # A full pipe would stop the bake.
+                assert any(b"Simulating 6/" in line for line in process.stdout)
             farm_helpers.wait_until(lambda: len(list(folder.rglob("*.frame"))) > 5)
             if how == "stdin":
                 assert process.stdin is not None
