@@ -259,6 +259,7 @@ ADDITIONS = {
             "docs/explanation/solids-cloth-ropes.md": (
                 ("| **Springs** |", "| **Cloud** | swarms | near vertices |\n| **Springs** |"),
             ),
+            "docs/reference/python-api.md": (("`WEAVE` or `RIGID`", "`WEAVE`, `CLOUD` or `RIGID`"),),
         },
     ),
     "a damping": Addition(
@@ -281,6 +282,9 @@ ADDITIONS = {
             "docs/reference/bake-targets.md": (
                 ("| Key per Frame | one", "| Increments, Shot File | new | | | |\n| Key per Frame | one"),
             ),
+            "docs/reference/python-api.md": (
+                ("`POINT_CACHE`, `MDD`", "`INCREMENTS`, `SHOT_FILE`, `POINT_CACHE`, `MDD`"),
+            ),
         },
     ),
     "a viewport overlay": Addition(
@@ -298,11 +302,14 @@ ADDITIONS = {
 }
 
 
+_REFERENCE_PAGES = ("bake-targets", "panels", "python-api")
+
+
 def copy_with_additions(folder: Path) -> None:
     """Copy the project with all additions. tools/parameters_page.py writes docs/reference/parameters.md."""
     for name in ("core", "dampsim_addon", "tests", "tools"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    pages = ["docs/explanation/solids-cloth-ropes.md", *(f"docs/reference/{n}.md" for n in ("bake-targets", "panels"))]
+    pages = ["docs/explanation/solids-cloth-ropes.md", *(f"docs/reference/{n}.md" for n in _REFERENCE_PAGES)]
     for name in ("__init__.py", "pyproject.toml", "CONTRIBUTING.md", *pages):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
