@@ -3,7 +3,7 @@
 Handlers of scripts and other add-ons run once at a frame that is displayed during playback, when Blender calls them: a
 physics add-on that advances with each call, or a counter, would be wrong otherwise. In a render, Live simulates the
 frame before Blender calls them, so they run twice at it. Visits of a whole frame call them, because they may move
-objects. Visits between frames do not call them; what they move then stays where it is at the frame before.
+objects. Visits between frames do not call them; objects that they move then stay where they were at the frame before.
 """
 
 from __future__ import annotations

@@ -236,7 +236,7 @@ def _digest_collider(other: bpy.types.Object, add_digest: Any) -> None:
 def _digest_read_objects(
     source: bpy.types.Object, known: Mapping[bpy.types.Object, str], name: str, add_digest: AddDigest
 ) -> None:
-    """Add the digests of what moves the objects that drivers and nodes of an object read, unless they move it too.
+    """Add the digests of the movers of objects that drivers and nodes read, unless these objects move it too.
 
     known: the objects that move it.  name: of the entry.
     """
@@ -289,7 +289,7 @@ def _digest_scene(obj: bpy.types.Object, scene: bpy.types.Scene, add_digest: Add
 
 
 def _digest_links(obj: bpy.types.Object, known: Mapping[bpy.types.Object, str], add_digest: AddDigest) -> None:
-    """Add the digests of the links of an object, and of what moves the objects that they hold it to."""
+    """Add the digests of the links of an object, and of the movers of the objects that they hold it to."""
     links = [link for link in obj.dampsim.links if link.other is not None]
     name = known[obj]
     entry = f"links of {name}"

@@ -404,7 +404,7 @@ def find_issues(
 ) -> dict[str, Issue]:
     """Return the issues of an object by the name of their check. Cheap enough to run at every redraw.
 
-    Of a linked object, only the check "object" has a fix, which makes it local: Blender would lose other changes. It
+    A linked object has a fix only for the check "object", which makes it local: Blender would lose other changes. It
     cannot be baked before, so this check stands for all others.
     """
     if obj.library is not None:
