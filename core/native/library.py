@@ -70,7 +70,7 @@ def load_library() -> KernelLibrary | None:
     path = installed_library()
     if path is None:
         return None
-    # Where the name of a missing file is not valid text, Python fails to describe the error.
+    # Python fails to describe the error if the name of a missing file is not valid text.
     with contextlib.suppress(OSError, AttributeError, UnicodeError):
         loaded = KernelLibrary(path)
         if loaded.runs and is_right(loaded):

@@ -40,6 +40,14 @@ def pair(load: Load) -> list[bpy.types.Object]:
     return boxes
 
 
+def duplicate(obj: bpy.types.Object) -> bpy.types.Object:
+    """Return a copy of an object with its own mesh, as Duplicate Objects makes it."""
+    copy = obj.copy()
+    copy.data = obj.data.copy()
+    bpy.context.collection.objects.link(copy)
+    return copy
+
+
 def save(path: Path) -> None:
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
 
@@ -160,9 +168,7 @@ def test_duplicate_and_original_find_frames(
     obj = box("A", tmp_path)
     assert problems(load, [obj]) == [""]
     frames = {path: path.read_bytes() for path in tmp_path.rglob("*.frame")}
-    copy = obj.copy()
-    copy.data = obj.data.copy()
-    bpy.context.collection.objects.link(copy)
+    copy = duplicate(obj)
     baked, other = (obj, copy) if is_original else (copy, obj)
     assert problems(load, [baked], **options) == [""]
     assert baked.dampsim.cache_id != other.dampsim.cache_id
@@ -178,9 +184,7 @@ def test_preview_range_after_duplication(load: Load, tmp_path: Path) -> None:
     new_scene(LAST)
     obj = box("A", tmp_path)
     assert problems(load, [obj]) == [""]
-    copy = obj.copy()
-    copy.data = obj.data.copy()
-    bpy.context.collection.objects.link(copy)
+    copy = duplicate(obj)
     scene = bpy.context.scene
     scene.use_preview_range, scene.frame_preview_start, scene.frame_preview_end = True, 4, 7
     for one in (copy, obj):
@@ -196,9 +200,7 @@ def test_restarted_duplicate_copies_no_frames(load: Load, tmp_path: Path) -> Non
     save(tmp_path / "shots" / "shot.blend")
     obj = box("A", folder)
     assert problems(load, [obj]) == [""]
-    copy = obj.copy()
-    copy.data = obj.data.copy()
-    bpy.context.collection.objects.link(copy)
+    copy = duplicate(obj)
     stages: set[str] = set()
     assert problems(load, [copy], restart=True, progress=lambda done, total, text: stages.add(text)) == [""]
     assert "Copying" not in stages
@@ -210,9 +212,7 @@ def test_moved_duplicate_is_simulated_anew(load: Load, tmp_path: Path) -> None:
     new_scene(LAST)
     obj = box("A", tmp_path)
     assert problems(load, [obj]) == [""]
-    copy = obj.copy()
-    copy.data = obj.data.copy()
-    bpy.context.collection.objects.link(copy)
+    copy = duplicate(obj)
     copy.animation_data_clear()
     copy.location = (5.0, 0.0, 1.0)
     (problem,) = problems(load, [copy], start=5)
@@ -266,9 +266,7 @@ def test_damaged_frames_of_original(load: Load, tmp_path: Path) -> None:
     assert problems(load, [obj]) == [""]
     (head,) = tmp_path.rglob("header.json")
     head.write_text("{")
-    copy = obj.copy()
-    copy.data = obj.data.copy()
-    bpy.context.collection.objects.link(copy)
+    copy = duplicate(obj)
     assert problems(load, [copy]) == [""]
 
 

@@ -86,7 +86,7 @@ def _write_alembic(path: Path) -> None:
         path,
         "Alembic",
         is_built,
-        # Where the disk is full, this exporter ends Blender.
+        # This exporter ends Blender if the disk is full.
         size=size,
         is_whole=is_whole_alembic,
         selected=True,
@@ -105,7 +105,7 @@ def _write_usd(path: Path) -> None:
         path,
         "USD",
         bpy.app.build_options.usd,
-        # Where the disk is full, this exporter reports no error.
+        # This exporter reports no error if the disk is full.
         is_whole=is_whole_usd,
         selected_objects_only=True,
         export_animation=True,
