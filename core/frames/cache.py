@@ -41,21 +41,20 @@ class LockBusy(Exception):  # noqa: N818 (not an error: the answer to a question
 
 
 @contextlib.contextmanager
-def file_lock(path: Path) -> Iterator[None]:
+def file_lock(path: Path, prepare: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold the lock of a file. Raises LockBusy immediately if it is taken.
 
     Without support for locks (some network drives), or if the file cannot be created, no lock is held.
+
+    prepare: creates the folder. It is called again if another process has removed the folder meanwhile.
     """
-    try:
-        # O_NOFOLLOW: a symbolic link would create a file elsewhere.
-        file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
-    except OSError:
+    file = _open_locked(path, prepare)
+    if file is None:
         # The next write reports the reason.
         yield
         return
     is_own = False
     try:
-        _acquire(file, path)
         try:
             yield
         finally:
@@ -74,19 +73,46 @@ def file_lock(path: Path) -> Iterator[None]:
                 path.unlink()
 
 
-def _acquire(file: int, path: Path) -> None:
+def _open_locked(path: Path, prepare: Callable[[], None]) -> int | None:
+    """Open a file and lock it. Return its descriptor, or None if it cannot be created. Raises LockBusy."""
+    for _ in range(_LOCK_ATTEMPTS):
+        prepare()
+        try:
+            # O_NOFOLLOW: a symbolic link would create a file elsewhere.
+            file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return None
+        is_locked = False
+        try:
+            is_locked = _acquire(file, path)
+        finally:
+            if not is_locked:
+                os.close(file)
+        if is_locked:
+            return file
+    # Without its folder, the file could not be created; otherwise, others take the lock all the time.
+    if path.parent.is_dir():
+        raise LockBusy
+    return None
+
+
+def _acquire(file: int, path: Path) -> bool:
+    """Lock an open file. Return False if the previous holder has removed it since. Raises LockBusy."""
     try:
         if sys.platform == "win32":
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
         else:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The previous holder may have removed the file between open and flock.
-            if path.stat().st_ino != os.fstat(file).st_ino:
-                raise LockBusy
-    except (BlockingIOError, PermissionError, FileNotFoundError):
+            return path.stat().st_ino == os.fstat(file).st_ino
+    except FileNotFoundError:
+        return False
+    except (BlockingIOError, PermissionError):
         raise LockBusy from None
     except OSError:
-        return
+        pass
+    return True
 
 
 class BackgroundWriter:
@@ -120,6 +146,8 @@ class BackgroundWriter:
 
 
 _HEADER, _LOCK = "header.json", "lock"
+# Attempts to lock a file that other processes remove at the same time.
+_LOCK_ATTEMPTS = 20
 _FRAME = re.compile(r"frame_(-?[0-9]{5,10})\.frame")
 _RANGE = re.compile(r"range_(-?[0-9]{1,10})_(-?[0-9]{1,10})_([0-9]{1,6})")
 # Subfolder of a range that is being simulated.
@@ -204,7 +232,7 @@ class FrameCache:
             with self._os_errors_as_cache_errors():
                 if is_link(path):
                     raise CacheError(f"{self.name}: the lock {path} of the cache is a link; delete it.")
-            with file_lock(path):
+            with file_lock(path, self._create_folder):
                 yield
         except LockBusy:
             raise CacheError(

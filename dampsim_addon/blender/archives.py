@@ -19,7 +19,7 @@ import bpy
 
 from ...core import SceneError
 from ...core.base.errors import disk_errors
-from ...core.base.untrusted_files import open_new_file, open_regular_file
+from ...core.base.untrusted_files import is_link, open_new_file, open_regular_file
 
 # Head of Ogawa, the container of Alembic: mark, 0xff once the file is complete, version, and the place of the root.
 _OGAWA, _COMPLETE, _OGAWA_HEAD = b"Ogawa", 0xFF, 16
@@ -99,9 +99,13 @@ def is_whole_blend(path: Path) -> bool:
 def whole_blend(path: Path, failure: str, fix: str) -> Iterator[None]:
     """Context in which Blender saves a .blend file. If it is cut off, the earlier file returns, or none remains.
 
+    One process at a time may save a file. A whole file that a killed one has left beside a cut-off file returns first.
+
     Raises SceneError. failure, fix: see disk_errors().
     """
-    kept, is_new = path.with_name(f"{path.name}.dampsim_kept"), not os.path.lexists(path)
+    kept = path.with_name(f"{path.name}.dampsim_kept")
+    _return_whole_file(path, kept)
+    is_new = not os.path.lexists(path)
     is_kept = not is_new and _keep_content(path, kept)
     try:
         yield
@@ -109,17 +113,25 @@ def whole_blend(path: Path, failure: str, fix: str) -> Iterator[None]:
             if not is_whole_blend(path):
                 raise OSError("the file is cut off")
     except SceneError:
-        with contextlib.suppress(OSError):
-            if is_kept:
-                # Both may be links to the same file, which then stays as it is.
-                kept.replace(path)
-            elif is_new:
-                path.unlink(missing_ok=True)
+        # A whole file is the earlier one, or that of a program that has saved it meanwhile.
+        if not is_whole_blend(path):
+            with contextlib.suppress(OSError):
+                if is_kept:
+                    kept.replace(path)
+                elif is_new:
+                    path.unlink(missing_ok=True)
         raise
     finally:
         if is_kept:
             with contextlib.suppress(OSError):
                 kept.unlink(missing_ok=True)
+
+
+def _return_whole_file(path: Path, kept: Path) -> None:
+    """Replace a .blend file that is cut off or missing by the whole one that a killed process has kept."""
+    with contextlib.suppress(OSError):
+        if not is_link(kept) and is_whole_blend(kept) and not is_whole_blend(path):
+            kept.replace(path)
 
 
 def _keep_content(path: Path, kept: Path) -> bool:

@@ -22,6 +22,7 @@ from ..farm import report_file
 from ..work.steps import Cancelled
 from . import bake_commands, farm_commands, landing_commands, search_commands, work_unit
 from .options import UsageError
+from .saving import reserved_file
 
 DONE, FAILED, USAGE, BUG = 0, 1, 2, 3
 # argparse names Python's types.
@@ -108,7 +109,8 @@ def main(argv: Sequence[str]) -> int:
             options.main = main
             if work_unit.begin_unit(options, exit_stack):
                 return DONE
-            is_complete, entries = options.run(options)
+            with reserved_file(options):
+                is_complete, entries = options.run(options)
             if is_complete:
                 work_unit.record_provenance(options)
             code = DONE if is_complete else FAILED

@@ -15,7 +15,6 @@ from ...core import PARAMETERS, CacheError, DampSimError, SceneError
 from ...core.base.wording import format_bytes, format_count, format_metres, format_percent, unknown_name
 from ...core.scene.part import KEYABLE_PART_DIALS
 from ...core.simulation.method_selection import method_warnings
-from ..blender.archives import whole_blend
 from ..compare.contact_sheet import render_strip
 from ..jobs import bake as job
 from ..jobs import export, info
@@ -26,7 +25,6 @@ from ..model.groups import Group, groups_of
 from ..model.properties import read_settings
 from ..targets import TARGETS
 from ..targets.cache_file import baked_file
-from ..work.operators import call_operator
 from ..work.steps import run_steps
 from .options import (
     UsageError,
@@ -42,6 +40,7 @@ from .options import (
     progress_printer,
     set_frames,
 )
+from .saving import add_output, save_file
 from .work_unit import add_unit_options
 
 # Result of a command: whether everything succeeded, and the entries of the JSON report.
@@ -73,9 +72,9 @@ def add_to(commands: Any) -> None:
         metavar="N",
         help="number of frames to render into a picture strip next to the output",
     )
-    _add_output(bake)
+    add_output(bake)
     add_unit_options(bake)
-    _add_output(add_command(commands, "clear", "remove bakes and their cached frames, and save the file", run_clear))
+    add_output(add_command(commands, "clear", "remove bakes and their cached frames, and save the file", run_clear))
     add_command(commands, "info", "show which frames are simulated and baked, and check them", run_info)
     exported = add_command(commands, "export", "export baked objects, import the files again and compare", run_export)
     add_frames(exported)
@@ -94,10 +93,6 @@ def add_to(commands: Any) -> None:
     caches.add_argument("--remove", action="store_true", help="remove these caches")
     caches.add_argument("--report", metavar="FILE", help="write a JSON report to this file")
     caches.set_defaults(run=run_caches)
-
-
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--output", metavar="FILE", help="save to this file instead of the current one")
 
 
 def run_bake(options: argparse.Namespace) -> Report:
@@ -168,15 +163,6 @@ def run_clear(options: argparse.Namespace) -> Report:
             clear_bake(obj)
     save_file(options)
     return True, [{"name": obj.name} for obj in chosen]
-
-
-def save_file(options: argparse.Namespace) -> None:
-    """Save the .blend file to --output, or in place. Raises SceneError."""
-    path = options.output or bpy.data.filepath
-    fix = "choose another file with --output, or free some space"
-    failed = f"{path}: the file cannot be saved"
-    with whole_blend(Path(path), failed, fix):
-        call_operator(bpy.ops.wm.save_as_mainfile, failed, fix, filepath=path)
 
 
 def run_info(options: argparse.Namespace) -> Report:

@@ -15,8 +15,9 @@ from ..jobs.landing import retime_bake, set_rest_frame
 from ..model.colliders import update_maps
 from ..targets.landing import DEFAULT_LENGTH, Blend
 from ..work.steps import run_steps
-from .bake_commands import Report, save_file
+from .bake_commands import Report
 from .options import UsageError, add_command, chosen_bakes, chosen_objects, one_of, progress_printer
+from .saving import add_output, save_file
 
 _REST, _REMOVE = "rest", "remove"
 
@@ -43,7 +44,7 @@ def add_to(commands: Any) -> None:
     )
     maps.add_argument("--remove", action="store_true", help="remove the maps")
     for parser in (blend, retiming, maps):
-        parser.add_argument("--output", metavar="FILE", help="save to this file instead of the current one")
+        add_output(parser)
 
 
 def run_blend(options: argparse.Namespace) -> Report:

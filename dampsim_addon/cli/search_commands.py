@@ -18,7 +18,7 @@ from ..compare import sweep
 from ..compare.checkpoint import SweepCheckpoint
 from ..jobs.walk import apply_walk, search_walks
 from ..work.steps import run_steps
-from .bake_commands import Report, save_file
+from .bake_commands import Report
 from .options import (
     UsageError,
     add_command,
@@ -30,6 +30,7 @@ from .options import (
     progress_printer,
     set_frames,
 )
+from .saving import add_output, save_file
 from .work_unit import add_unit_options, work_digest
 
 
@@ -64,7 +65,7 @@ def add_to(commands: Any) -> None:
         metavar="N",
         help="number of the walk to use: 1 for the longest, 0 for none (default 1)",
     )
-    walk.add_argument("--output", metavar="FILE", help="save to this file instead of the current one")
+    add_output(walk)
 
 
 def run_sweep(options: argparse.Namespace) -> Report:

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 # Subscribers of each event with several of them, in the order in which they are notified.
 ORDER = {
-    "load_pre": ["session"],
+    "load_pre": ["session", "saving"],
     "load_post": ["session", "alembic", "followed_names", "isolation", "cache_status", "live"],
     "undo_post": ["session", "cache_status", "bake_changes", "pieces", "model_errors", "late_refusals", "live"],
     "blend_import_post": ["session", "live"],
@@ -27,7 +27,7 @@ ORDER = {
     "frame_change_pre": ["registry", "live"],
     "frame_change_post": ["live"],
     "save_pre": ["save_handlers", "live"],
-    "save_post": ["save_handlers", "cache_status", "live"],
+    "save_post": ["save_handlers", "cache_status", "live", "saving"],
     "render_init": ["background_render", "live"],
 }  # fmt: skip
 

@@ -32,7 +32,7 @@ WRITERS = {
     "core/frames/cache.py": ["test_full_disk_keeps_frames", "test_full_disk_leaves_whole_results"],
     "core/literature/papers/compare.py": ["test_full_disk_leaves_whole_results"],
     "dampsim_addon/blender/archives.py": ["test_full_disk_spares_blender"],
-    "dampsim_addon/cli/bake_commands.py": ["test_full_disk_leaves_whole_results"],
+    "dampsim_addon/cli/saving.py": ["test_full_disk_leaves_whole_results"],
     "dampsim_addon/compare/checkpoint.py": ["test_full_disk_leaves_whole_results"],
     "dampsim_addon/compare/contact_sheet.py": ["test_full_disk_leaves_whole_results"],
     "dampsim_addon/compare/sweep.py": ["test_full_disk_leaves_whole_results"],
@@ -128,7 +128,7 @@ def write_copy(load: Load, out: Path) -> None:
 
 def write_blend(load: Load, out: Path) -> None:
     options = type("Options", (), {"output": str(out / "a.blend")})
-    load("dampsim_addon.cli.bake_commands").save_file(options)
+    load("dampsim_addon.cli.saving").save_file(options)
 
 
 def write_preset(load: Load, out: Path) -> None:

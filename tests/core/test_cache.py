@@ -623,3 +623,28 @@ def test_link_in_place_of_folder(tmp_path: Path) -> None:
             cache._append("frame_000001.frame", {}, {})
     assert {path.read_text() for path in victim.iterdir()} == {"my own"}
     assert len(list(victim.iterdir())) == 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no open file")
+@pytest.mark.parametrize("removed", ["folder", "lock"])
+def test_lock_outlives_removal_by_holder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, removed: str) -> None:
+    """The previous holder removes its lock, and an empty folder, while another process takes the lock."""
+    cache, opened = FrameCache(tmp_path / "cache", "Cape"), os.open
+    removals = 2
+
+    def remove_once(path: Path, *arguments: int) -> int:
+        nonlocal removals
+        removals -= 1
+        if removals >= 0 and removed == "folder":
+            cache.folder.rmdir()
+        file = opened(path, *arguments)
+        if removals >= 0:
+            path.unlink()
+        return file
+
+    monkeypatch.setattr(os, "open", remove_once)
+    with cache.write_lock():
+        monkeypatch.undo()
+        with pytest.raises(CacheError, match="another Blender is writing"), cache.write_lock():
+            pass
+    assert not cache.folder.exists()
