@@ -21,6 +21,7 @@ from ..model.caches import (
     private_cache_folder,
     remove_empty_default_folder,
     target_folder,
+    unsaved_bake_folders,
 )
 from ..model.groups import group_of
 from ..model.objects import check_editable
@@ -62,8 +63,23 @@ def clear_bake(obj: bpy.types.Object) -> None:
             if not is_cache_needed:
                 cache.clear()
         remove_empty_default_folder(folder.parent)
+    elif not is_cache_needed:
+        _clear_unsaved_bake(obj)
     _clear_scene(obj)
     refresh_status(obj)
+
+
+def _clear_unsaved_bake(obj: bpy.types.Object) -> None:
+    """Remove the frames and files of a bake that was not saved with the file, which the next bake would find."""
+    folders = unsaved_bake_folders(obj)
+    if not folders:
+        return
+    with FrameCache(folders[0], obj.name).write_lock():
+        for folder in folders:
+            for kind in TARGETS:
+                kind().remove_files(folder)
+            FrameCache(folder, obj.name).clear()
+    remove_empty_default_folder(folders[0].parent)
 
 
 def _clear_scene(obj: bpy.types.Object) -> None:

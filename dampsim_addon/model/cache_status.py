@@ -21,7 +21,7 @@ from ..blender.dampsim_names import bake_modifier
 from ..blender.sampler import ACTIVE_SAMPLERS
 from ..session import SessionState, Subscriber
 from ..targets.cache_file import baked_file, is_detached
-from .caches import cache_folder, cached_frame_count, frame_cache
+from .caches import cached_frame_count, found_cache, frame_cache
 from .groups import group_of
 from .objects import all_simulated, refresh_active
 from .registry import frozen_scene, reuse_last_scan
@@ -58,7 +58,9 @@ def played_source(obj: bpy.types.Object) -> Any:
 def _status_key(obj: bpy.types.Object) -> tuple[str, ...]:
     """Return the properties that determine the locations of the files, without disk access."""
     group, path = obj.dampsim, getattr(played_source(obj), "filepath", "")
-    return bpy.data.filepath, group.cache_folder, group.together, group.cache_id, path
+    # The frames of a bake that was not saved are found by the name of the object.
+    name = group.cache_id or str(obj.name)
+    return bpy.data.filepath, group.cache_folder, group.together, name, path
 
 
 def known_status(obj: bpy.types.Object) -> CacheStatus:
@@ -72,7 +74,7 @@ def refresh_status(obj: bpy.types.Object) -> CacheStatus:
     folder_mtime = _folder_mtime(obj)
     if not status.is_known or folder_mtime != status.folder_mtime:
         frame_count = cached_frame_count(obj)
-        inputs, ranges = (_cached_inputs(obj), tuple(frame_cache(obj).ranges())) if frame_count else (None, ())
+        inputs, ranges = (_cached_inputs(obj), tuple(found_cache(obj).ranges())) if frame_count else (None, ())
         status = CacheStatus(True, frame_count, inputs, "", folder_mtime, ranges)
     missing_file = str(path) if path is not None and (is_detached(obj) or not _is_file(path)) else ""
     _Statuses.current()[_status_key(obj)] = replace(status, missing_file=missing_file)
@@ -82,7 +84,7 @@ def refresh_status(obj: bpy.types.Object) -> CacheStatus:
 def _cached_inputs(obj: bpy.types.Object) -> Mapping[str, Any] | None:
     """Return the inputs of the cached frames; None if the frames cannot be used."""
     try:
-        header = frame_cache(obj).compatible_header()
+        header = found_cache(obj).compatible_header()
     except CacheError:
         return None
     return None if header is None else header.inputs
@@ -90,7 +92,7 @@ def _cached_inputs(obj: bpy.types.Object) -> Mapping[str, Any] | None:
 
 def _folder_mtime(obj: bpy.types.Object) -> int:
     try:
-        return cache_folder(obj).stat().st_mtime_ns if obj.dampsim.cache_id or obj.dampsim.together else 0
+        return found_cache(obj).folder.stat().st_mtime_ns
     except OSError:
         return 0
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import re
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -85,6 +86,18 @@ def writable_default_folder(blend: str) -> Path | None:
             return None
         with tempfile.TemporaryFile(dir=folder):
             return folder
+    except OSError:
+        return None
+
+
+def _expected_default_folder(blend: str) -> Path | None:
+    """Return what writable_default_folder() will return, as far as this is known without writing."""
+    folder = Path(blend).absolute().parent / DEFAULT_FOLDER_NAME
+    try:
+        if is_link(folder):
+            return None
+        there = folder if folder.exists() else folder.parent
+        return folder if there.is_dir() and os.access(there, os.W_OK) else None
     except OSError:
         return None
 
@@ -228,17 +241,36 @@ def ensure_own_cache(group: Group, *, needs_frames: bool = True) -> Iterator[tup
 
 
 def upcoming_cache(group: Group) -> FrameCache:
-    """Return the cache with the frames that the next bake of a group finds, without assigning one."""
-    plan = _plan_cache(group)
-    found = plan.copied_cache() or plan.cache()
-    if blend_path():
-        # The plan has created it, to find out whether it can be written.
-        remove_empty_default_folder(Path(blend_path()).absolute().parent / DEFAULT_FOLDER_NAME)
-    return found
+    """Return the cache with the frames that the next bake of a group finds, without assigning or creating one."""
+    plan = _plan_cache(group, _expected_default_folder)
+    return plan.copied_cache() or plan.cache()
 
 
-def _plan_cache(group: Group) -> _CachePlan:
-    """Return the cache that the next bake of a group will use. Changes nothing in the file."""
+def found_cache(obj: bpy.types.Object) -> FrameCache:
+    """Return the cache of an object's frames, which may be that of a bake that was not saved with the file."""
+    own = frame_cache(obj)
+    has_name = bool(obj.dampsim.cache_id or obj.dampsim.together)
+    return own if has_name and _is_folder(own.folder) else upcoming_cache(group_of(obj))
+
+
+def unsaved_bake_folders(obj: bpy.types.Object) -> list[Path]:
+    """Return the folder of the frames of a bake that was not saved with the file, and those of the files of its bake.
+
+    Return [] without such a bake.
+    """
+    plan = _plan_cache(group_of(obj), _expected_default_folder)
+    header = None if plan.source is not None or not blend_path() else _readable_header(plan.cache())
+    # The name of the folder is that of this file and object, but another file may have taken its frames over.
+    if header is None or not header.owner or Path(header.owner).resolve() != Path(blend_path()).resolve():
+        return []
+    return plan.folders
+
+
+def _plan_cache(group: Group, find_default: Callable[[str], Path | None] = writable_default_folder) -> _CachePlan:
+    """Return the cache that the next bake of a group will use. Changes nothing in the file.
+
+    find_default: returns the folder of caches beside a .blend file, or None if it cannot be used.
+    """
     source, together = _cache_to_copy(group), str(group.members[0].dampsim.together)
     names = {obj: str(obj.dampsim.cache_id) for obj in bpy.data.objects}
     for obj in group.members:
@@ -255,10 +287,10 @@ def _plan_cache(group: Group) -> _CachePlan:
             together = uuid.uuid4().hex[:16]
     kept = {obj: str(obj.dampsim.cache_folder) for obj in group.members}
     plan = _CachePlan(group, {obj: names[obj] for obj in group.members}, kept, together, source)
-    return replace(plan, parents=_default_folders(plan))
+    return replace(plan, parents=_default_folders(plan, find_default))
 
 
-def _default_folders(plan: _CachePlan) -> Mapping[bpy.types.Object, str]:
+def _default_folders(plan: _CachePlan, find_default: Callable[[str], Path | None]) -> Mapping[bpy.types.Object, str]:
     """Return the cache folders of the members: beside the .blend file, unless the user has chosen others.
 
     Caches of earlier versions stay where they are.
@@ -271,7 +303,7 @@ def _default_folders(plan: _CachePlan) -> Mapping[bpy.types.Object, str]:
         obj for obj, one in chosen.items()
         if not one or (is_of_other_file and Path(bpy.path.abspath(one)).name == DEFAULT_FOLDER_NAME)
     ]  # fmt: skip
-    folder = writable_default_folder(blend_path()) if replaced else None
+    folder = find_default(blend_path()) if replaced else None
     place = relative_path(str(folder), str(Path(bpy.data.filepath).parent)) if folder else ""
     return {**chosen, **dict.fromkeys(replaced, place)}
 
@@ -324,8 +356,8 @@ def is_cache_owner(obj: bpy.types.Object) -> bool:
 
 
 def cached_frame_count(obj: bpy.types.Object) -> int:
-    """Return the number of frames in the cache; 0 where it cannot be read."""
+    """Return the number of frames in the cache, see found_cache(); 0 where it cannot be read."""
     try:
-        return len(frame_cache(obj).frame_numbers()) if obj.dampsim.cache_id or obj.dampsim.together else 0
+        return len(found_cache(obj).frame_numbers())
     except CacheError:
         return 0

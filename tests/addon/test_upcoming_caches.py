@@ -320,3 +320,49 @@ def test_rebake_from_first_frame(load: Load, tmp_path: Path) -> None:
     cache = load("dampsim_addon.model.caches").frame_cache(obj)
     assert cache.frame_numbers() == list(range(1, LAST + 1))
     assert load("dampsim_addon.api").info(obj).changed == ()
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["object", "group"])
+@pytest.mark.parametrize("is_killed", [False, True], ids=["lost save", "killed"])
+def test_panel_knows_lost_frames(load: Load, joined: bool, is_killed: bool, tmp_path: Path) -> None:
+    """The button says what the bake will do, and Clear removes the frames that it would find."""
+    new_scene(LAST)
+    boxes = pair(load) if joined else [box("A")]
+    path, label = tmp_path / "shot.blend", load("dampsim_addon.status.next_bake").bake_label
+    suffix = " (2 objects)" if joined else ""
+    save(path)
+    assert label(boxes, bpy.context.scene) == f"Bake{suffix}"
+    if is_killed:
+        stop_at(load, boxes, 4)
+    else:
+        assert set(problems(load, boxes, target="POINT_CACHE")) == {""}
+        assert list(tmp_path.rglob("bake.pc2"))
+    boxes = reopen(path)
+    scene = bpy.context.scene
+    done = load("dampsim_addon.model.cache_status").known_status(boxes[0]).frame_count
+    assert done == load("dampsim_addon.api").info(boxes[0]).cached
+    assert (4 <= done < LAST) if is_killed else done == LAST
+    assert label(boxes, scene) == (f"Resume at Frame {done + 1}{suffix}" if is_killed else f"Finish Bake{suffix}")
+    # Outdated frames are reported as such.
+    boxes[0].dampsim.bounce += 10.0
+    assert label(boxes, scene) == f"Re-bake{suffix}"
+    load("dampsim_addon.api").clear(boxes)
+    assert label(boxes, scene) == f"Bake{suffix}"
+    assert [one.name for one in tmp_path.iterdir()] == ["shot.blend"]
+
+
+def test_clear_keeps_frames_of_others(load: Load, tmp_path: Path) -> None:
+    """An object that was never baked clears no frames of another file, nor those of another object."""
+    new_scene(LAST)
+    first, other = box("A"), box("B", place=3.0)
+    save(tmp_path / "shot.blend")
+    assert problems(load, [first]) == [""]
+    frames = {path: path.read_bytes() for path in tmp_path.rglob("*.frame")}
+    load("dampsim_addon.api").clear([other])
+    boxes = reopen(tmp_path / "shot.blend")
+    cache = load("dampsim_addon.model.caches").upcoming_cache(load("dampsim_addon.model.groups").group_of(boxes[0]))
+    cache.owner = str(tmp_path / "other.blend")
+    (tmp_path / "other.blend").write_bytes((tmp_path / "shot.blend").read_bytes())
+    cache.take_ownership()
+    load("dampsim_addon.api").clear(boxes)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.frame")} == frames
