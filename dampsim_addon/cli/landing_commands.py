@@ -7,11 +7,10 @@ from typing import Any
 
 import bpy
 
-from ...core.base.wording import format_number
 from ..blender.maps import detach_maps
 from ..jobs.bake import bake_all
 from ..jobs.blends import blend_bakes, remove_baked_blends
-from ..jobs.landing import retime_bake, set_rest_frame
+from ..jobs.landing import retime_bake, set_rest_frame, speed_text
 from ..model.colliders import update_maps
 from ..targets.landing import DEFAULT_LENGTH, Blend
 from ..work.steps import run_steps
@@ -83,7 +82,7 @@ def run_retime(options: argparse.Namespace) -> Report:
     for obj in chosen_bakes(options.object):
         scale = retime_bake(bpy.context.scene, obj, None if options.keep_seconds else options.scale)
         entries.append({"name": obj.name, "scale": scale})
-        print(f"dampsim: {obj.name}: plays {format_number(scale, 4)} times as long", flush=True)
+        print(f"dampsim: {obj.name}: {speed_text(scale)}", flush=True)
     save_file(options)
     return True, entries
 

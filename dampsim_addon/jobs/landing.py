@@ -309,6 +309,13 @@ def retime_bake(scene: bpy.types.Scene, obj: bpy.types.Object, scale: float | No
     return chosen
 
 
+def speed_text(scale: float) -> str:
+    """Return how long a bake plays, as a clause. scale: factor by which it plays longer."""
+    if format_number(scale, 4) == "1":
+        return "plays at its own speed"
+    return f"plays {format_number(scale, 4)} times as long"
+
+
 def has_kept_seconds(obj: bpy.types.Object, scene: bpy.types.Scene) -> bool:
     """Return whether a bake is scaled for the current frame rate, so that a new one should play at its own speed."""
     scale = kept_seconds_scale(obj, scene)

@@ -222,6 +222,15 @@ def is_playable_archive(path: Path) -> bool:
     return known[path][1]
 
 
+def played_state(obj: bpy.types.Object) -> tuple[int, int] | None:
+    """Return the size in bytes and the time of change, ns, of the file of an object's bake; None without one."""
+    path = baked_file(obj)
+    try:
+        return None if path is None else _size_and_time(path)
+    except OSError:
+        return None
+
+
 def _size_and_time(path: Path) -> tuple[int, int]:
     found = path.stat()
     return found.st_size, found.st_mtime_ns

@@ -139,6 +139,14 @@ def test_impossible_bakes_are_refused(load: Load, tmp_path: Path) -> None:
             api.retime([obj], 2.0)
 
 
+@pytest.mark.parametrize(("scale", "text"), [
+    (1.0, "plays at its own speed"), (1.00001, "plays at its own speed"), (1.5, "plays 1.5 times as long"),
+    (0.5, "plays 0.5 times as long"),
+])  # fmt: skip
+def test_speed_in_words(load: Load, scale: float, text: str) -> None:
+    assert load("dampsim_addon.jobs.landing").speed_text(scale) == text
+
+
 @pytest.mark.slow
 def test_cli_retimes(load: Load, tmp_path: Path) -> None:
     baked_wobbler(tmp_path / "cache", "SHAPE_KEYS")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import subprocess
@@ -167,3 +168,27 @@ def test_failed_save_keeps_others_file(load: Load, tmp_path: Path) -> None:
     with pytest.raises(error):
         save_beside_others()
     assert path.read_bytes() == other
+
+
+@pytest.mark.parametrize("is_removed", [False, True], ids=["replaced", "removed"])
+def test_bake_replaced_during_export(load: Load, tmp_path: Path, is_removed: bool) -> None:
+    """Frames of two bakes in one file are reported, with the reason."""
+    saved_scene(tmp_path)
+    obj, usd = bpy.context.object, load("dampsim_addon.jobs.export.geometry_caches").USD
+    file = Path(load("dampsim_addon.api").info(obj).file)
+    content, job = file.read_bytes(), load("dampsim_addon.jobs.export")
+
+    def write_and_replace(path: Path) -> None:
+        usd.write(path)
+        file.unlink()
+        if not is_removed:
+            file.write_bytes(content)
+
+    found = []
+    for form in (usd, dataclasses.replace(usd, write=write_and_replace)):
+        steps = job.export_objects(bpy.context.scene, bpy.context.view_layer, [obj], tmp_path / "out", [form])
+        found += load("dampsim_addon.work.steps").run_steps(steps, lambda step: None)
+    assert [one.problem for one in found] == [
+        "",
+        "Wobbler: the file of its bake was replaced or removed during the export; export again.",
+    ]

@@ -15,7 +15,7 @@ from ...scene_reader.isolation import isolated
 from ...status.pieces import refresh_parts
 from ...targets import get_target
 from ...targets.bake_tracks import cycle_end
-from ...targets.cache_file import baked_file, file_fault
+from ...targets.cache_file import baked_file, file_fault, played_state
 from ...work.steps import Step
 from .causes import apply_bone_limit, exporter_failure, lost_parts, omission_note
 from .check import MAX_EXPORT_ERROR, compare_export, object_motions
@@ -119,13 +119,19 @@ def export_objects(
         # The clip of a loop ends with its first shape.
         last += 1
     numbers = list(range(first, last + 1))
-    results: list[ExportResult] = []
+    played, results = {obj: played_state(obj) for obj in objects}, list[ExportResult]()
     with isolated(scene, view_layer, objects), frame_range(scene, (first, last)), zero_muted_keys(objects):
         for holds_vertices in (False, True):
             chosen = [form for form in formats if form.holds_vertices == holds_vertices]
             if chosen:
                 results += yield from _export_formats(scene, view_layer, objects, base, chosen, numbers, engine=engine)
-    return results
+    # Another process may bake or clear the object meanwhile, so that some frames are of another bake.
+    replaced = {
+        obj.name: f"{obj.name}: the file of its bake was replaced or removed during the export; export again."
+        for obj, state in played.items()
+        if played_state(obj) != state
+    }
+    return [replace(one, problem=replaced.get(one.name, one.problem)) for one in results]
 
 
 def _export_formats(

@@ -13,7 +13,7 @@ from ....core import DampSimError
 from ....core.base.wording import format_number
 from ...jobs import bake as job
 from ...jobs.blends import blend_bakes, remove_baked_blends
-from ...jobs.landing import kept_seconds_scale, retime_bake, set_rest_frame
+from ...jobs.landing import kept_seconds_scale, retime_bake, set_rest_frame, speed_text
 from ...model.groups import format_names, groups_of
 from ...model.objects import active_simulated, can_start_job, chosen_simulated
 from ...targets.influence import has_influence, key_influence
@@ -205,7 +205,7 @@ class DAMPSIM_OT_retime(_BakedObjectsOperator, ChosenObjectsOperator, Operator):
 
     def apply(self, context: Context, obj: bpy.types.Object) -> str:
         scale = retime_bake(context.scene, obj, None if self.keeps_seconds else self.scale)
-        return f"plays {format_number(scale, 4)} times as long"
+        return speed_text(scale)
 
 
 class DAMPSIM_MT_retime(Menu):
