@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
@@ -141,16 +142,17 @@ def _finite(value: Any) -> Any:
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file; it is cached until size or date change.
-
-    Raises OSError, and ValueError if it is no regular file.
-    """
+    """Return the SHA-256 of a file; it is cached until size or date change. Raises OSError with the file's name."""
     about = path.stat()
     return _cached_digest(str(path), about.st_size, about.st_mtime_ns)
 
 
 @lru_cache(maxsize=4096)
 def _cached_digest(path: str, _size: int, _date: int) -> str:
-    file, _ = open_regular_file(Path(path), follow_link=True)
+    try:
+        file, _ = open_regular_file(Path(path), follow_link=True)
+    except ValueError as error:
+        # Something else has replaced the file since it was listed.
+        raise OSError(errno.EINVAL, str(error), path) from error
     with file:
         return hashlib.file_digest(file, "sha256").hexdigest()

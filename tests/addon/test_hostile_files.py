@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
 import json
 import os
 import random
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -329,13 +331,63 @@ def test_full_disk_leaves_whole_files(load: Load, tmp_path: Path, form: str) -> 
                 assert len(path.read_bytes()) == len(whole[path.name]), (path, part)
 
 
-def test_damaged_pictures_are_refused(load: Load, tmp_path: Path) -> None:
-    sheet, path = load("dampsim_addon.compare.contact_sheet"), tmp_path / "frame.png"
-    for content in (b"", b"x", b"\x89PNG\r\n\x1a\n" + bytes(100)):
-        path.write_bytes(content)
-        with pytest.raises(load("core").SceneError) as error:
-            sheet.assemble_sheet([[path]], tmp_path / "sheet.png")
-        assert_is_sentence(str(error.value))
+@counts
+def test_damaged_pictures_are_refused(load: Load, tmp_path: Path, count: int) -> None:
+    """A damaged picture is refused in one sentence, or Blender reads it, and the sheet is whole."""
+    sheet, path, dice = load("dampsim_addon.compare.contact_sheet"), tmp_path / "frame.png", random.Random(10)
+    image = bpy.data.images.new("Frame", 16, 16)
+    image.pixels.foreach_set(np.random.default_rng(0).random(4 * 16 * 16, dtype=np.float32))
+    image.filepath_raw, image.file_format = str(path), "PNG"
+    image.save()
+    bpy.data.images.remove(image)
+    content, out, accepted = path.read_bytes(), tmp_path / "sheet.png", 0
+    contents = [b"", b"x", b"\x89PNG\r\n\x1a\n" + bytes(100), *(damaged_bytes(content, dice) for _ in range(count))]
+    for place, one in enumerate(contents):
+        path.write_bytes(one)
+        try:
+            sheet.assemble_sheet([[path]], out)
+        except load("core").SceneError as error:
+            assert_is_sentence(str(error))
+            assert sorted(file.name for file in tmp_path.iterdir()) == ["frame.png"]
+            continue
+        assert place > 2
+        assert out.read_bytes().endswith(sheet._PNG_END)
+        out.unlink()
+        accepted += 1
+    # Flipped bits of pixels or of the end change no size.
+    assert accepted < count
+    assert {one.name for one in bpy.data.images} <= {"Render Result"}
+
+
+@counts
+def test_damaged_checksums_are_found(load: Load, tmp_path: Path, count: int) -> None:
+    """A bake whose file or checksum is changed is damaged, whatever the checksum's file holds."""
+    module, path, dice = load("dampsim_addon.targets.cache_file"), tmp_path / "bake.pc2", random.Random(11)
+    content = dice.randbytes(2000)
+    checksum = hashlib.sha256(content).hexdigest().encode()
+    for _ in range(count):
+        is_file = dice.random() < 0.5
+        wild, right = damaged_bytes(content if is_file else checksum, dice), content if is_file else checksum
+        path.write_bytes(wild if is_file else content)
+        module._checksum_file(path).write_bytes(checksum if is_file else wild)
+        assert module.file_fault(path) == ("" if wild == right else "damaged")
+
+
+@counts
+def test_cut_blends_are_found(load: Load, tmp_path: Path, count: int) -> None:
+    """A .blend file of any length but its own is not whole, and damaged ones raise no error."""
+    is_whole_blend, dice = load("dampsim_addon.blender.archives").is_whole_blend, random.Random(12)
+    new_scene()
+    for is_compressed in (False, True):
+        path = tmp_path / f"{is_compressed}.blend"
+        bpy.ops.wm.save_as_mainfile(filepath=str(path), compress=is_compressed)
+        content = path.read_bytes()
+        assert is_whole_blend(path)
+        for _ in range(count // 2):
+            path.write_bytes(damaged_bytes(content, dice))
+            assert is_whole_blend(path) in (True, False)
+            path.write_bytes(content[: dice.randrange(len(content) - 64)])
+            assert not is_whole_blend(path)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
@@ -360,7 +412,12 @@ def test_special_files_are_refused(load: Load, tmp_path: Path, kind: str) -> Non
         with pytest.raises(error_type) as error:
             read(path)
         assert_is_sentence(str(error.value))
-    assert load("dampsim_addon.farm.report_file").read_report(path) is None
+    reports = load("dampsim_addon.farm.report_file")
+    assert reports.read_report(path) is None
+    # The command line composes a sentence of the reason and the name of the file.
+    with pytest.raises(OSError, match=f"{re.escape(str(path))}") as fault:
+        reports.file_digest(path)
+    assert (fault.value.filename, bool(fault.value.strerror)) == (str(path), True)
     baked = tmp_path / "bake.pc2"
     baked.write_bytes(b"x")
     make[kind](cache_file._checksum_file(baked))
