@@ -107,11 +107,15 @@ def whole_blend(path: Path, failure: str, fix: str) -> Iterator[None]:
     _return_whole_file(path, kept)
     is_new = not os.path.lexists(path)
     is_kept = not is_new and _keep_content(path, kept)
+    is_replaced = is_kept and not is_link(path)
     try:
-        yield
+        with _without_backups() if is_replaced else contextlib.nullcontext(0) as count:
+            yield
         with disk_errors(failure, fix):
             if not is_whole_blend(path):
                 raise OSError("the file is cut off")
+        if count:
+            _store_backup(path, kept, count)
     except SceneError:
         # A whole file is the earlier one, or that of a program that has saved it meanwhile.
         if not is_whole_blend(path):
@@ -125,6 +129,31 @@ def whole_blend(path: Path, failure: str, fix: str) -> Iterator[None]:
         if is_kept:
             with contextlib.suppress(OSError):
                 kept.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _without_backups() -> Iterator[int]:
+    """Context in which a saved file takes the place of the earlier one at once. Yields the number of backups to keep.
+
+    Blender would move the earlier one away first, so that a process killed in between left no file of this name.
+    """
+    filepaths = bpy.context.preferences.filepaths
+    count = filepaths.save_version
+    filepaths.save_version = 0
+    try:
+        yield count
+    finally:
+        filepaths.save_version = count
+
+
+def _store_backup(path: Path, kept: Path, count: int) -> None:
+    """Make the earlier file the latest of the backups of a .blend file, as Blender names them. count: most backups."""
+    names = [path.with_name(f"{path.name}{number}") for number in range(1, count + 1)]
+    with contextlib.suppress(OSError):
+        for older, newer in zip(reversed(names), reversed(names[:-1]), strict=False):
+            if newer.exists():
+                newer.replace(older)
+        kept.replace(names[0])
 
 
 def _return_whole_file(path: Path, kept: Path) -> None:

@@ -192,3 +192,30 @@ def test_bake_replaced_during_export(load: Load, tmp_path: Path, is_removed: boo
         "",
         "Wobbler: the file of its bake was replaced or removed during the export; export again.",
     ]
+
+
+def test_saved_file_is_never_missing(load: Load, tmp_path: Path) -> None:
+    """Blender renames the earlier file to a backup first; a process killed then left no file of this name."""
+    path = saved_scene(tmp_path)
+    for one in tmp_path.glob("*.blend?"):
+        one.unlink()
+    options = type("Options", (), {"output": str(path)})
+    filepaths, contents, counts = bpy.context.preferences.filepaths, [path.read_bytes()], list[int]()
+
+    def note(*_: object) -> None:
+        counts.append(filepaths.save_version)
+
+    previous, filepaths.save_version = filepaths.save_version, 2
+    bpy.app.handlers.save_pre.append(note)
+    try:
+        for number in range(3):
+            bpy.context.scene.frame_end = 10 + number
+            load("dampsim_addon.cli.saving").save_file(options)
+            contents.append(path.read_bytes())
+        assert filepaths.save_version == 2
+    finally:
+        bpy.app.handlers.save_pre.remove(note)
+        filepaths.save_version = previous
+    assert counts == [0, 0, 0]
+    assert [(tmp_path / f"shot.blend{number}").read_bytes() for number in (1, 2)] == contents[-2:-4:-1]
+    assert sorted(one.name for one in tmp_path.glob("shot*")) == ["shot.blend", "shot.blend1", "shot.blend2"]
