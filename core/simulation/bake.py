@@ -8,10 +8,15 @@ from itertools import islice
 from typing import Any
 
 from ..base.errors import CacheError, SceneError, StaleCacheError
+from ..bodies import resolution_parameter
 from ..frames.cache import BackgroundWriter, FrameCache, RebakedRange
 from ..frames.frame import Frame
+from ..scene.body import Body
 from ..scene.fingerprint import cache_inputs, describe_changes
+from ..scene.parameters import PARAMETERS
+from ..scene.scene import Scene
 from .range_blend import MIN_BLEND, BlendEffect, BlendMeter, blend_weights
+from .sampling import input_digests
 from .simulation import Simulation
 from .stored_frames import find_fault
 
@@ -119,21 +124,61 @@ def _checked_frame(
     """
     frame = cache.read(number)
     frame_inputs = simulation.sample_frame(number, substep_count)
-    changed = [name for name, digest in frame_inputs.digests.items() if frame.inputs.get(name) != digest]
-    if changed:
-        fix = f"Re-bake from frame {number}" if number > simulation.scene.first else "Bake again"
-        raise StaleCacheError(
-            f"{', '.join(changed)}: its animation or dials at frame {number} changed since the last bake. "
-            f"{fix}, or clear the bake."
-        )
+    _check_digests(frame, frame_inputs.digests, number, simulation.scene.first)
     if find_fault(frame, previous, simulation, frame_inputs.samples[-1]):
         raise cache.damaged_error(number)
     return frame, frame_inputs.substep_count
 
 
+def _check_digests(frame: Frame, digests: Mapping[str, str], number: int, first: int) -> None:
+    """Raise StaleCacheError if the digests of a frame differ from those of the cached frame. first: of the shot."""
+    changed = [name for name, digest in digests.items() if frame.inputs.get(name) != digest]
+    if changed:
+        fix = f"Re-bake from frame {number}" if number > first else "Bake again"
+        raise StaleCacheError(
+            f"{', '.join(changed)}: its animation or dials at frame {number} changed since the last bake. "
+            f"{fix}, or clear the bake."
+        )
+
+
 def _with_guards_of(guards: dict[str, tuple[int, ...]], frame: Frame) -> dict[str, tuple[int, ...]]:
     """Return the numbers of frames by guard, with those of another frame."""
     return guards | {name: (*guards.get(name, ()), frame.number) for name in frame.guards}
+
+
+def check_kept_frames(cache: FrameCache, scene: Scene) -> None:
+    """Raise CacheError if cached frames, which a bake should keep, cannot fit a scene, before its model is built.
+
+    It compares the inputs that are constant over the frames, and the first frame, which needs a single sample. Inputs
+    of later frames are sampled at substeps, which depend on the model: bake() compares them.
+    """
+    number = scene.first
+    if number in _reusable_frames(cache, cache_inputs(scene), number, scene.last, None):
+        _check_digests(cache.read(number), input_digests(scene, [scene.sample(float(number))]), number, number)
+
+
+def check_range_model(cache: FrameCache, part: RebakedRange, scene: Scene) -> None:
+    """Raise CacheError if a range cannot begin with the cached frame before it, before the model is built.
+
+    Other settings of a model than the kind and the resolution may leave its nodes as they are: rebake_range() decides.
+    """
+    number, header = part.first - 1, cache.compatible_header()
+    before = header.inputs.get("bodies", {}) if header is not None else {}
+    shapes = cache.read(number).shapes
+    for body in scene.bodies:
+        stored, name = before.get(body.identity, {}), resolution_parameter(body)
+        value = stored.get(PARAMETERS[name].label) if name else None
+        if stored.get("the kind", body.kind) != body.kind:
+            raise _discontinuity_error(cache.name, number, "it has another kind")
+        is_same_size = len(shapes.get(body.name, ())) == len(body.surface.vertices)
+        if not is_same_size or (value is not None and _node_limit(body, name, value) != _node_limit(body, name)):
+            raise _discontinuity_error(cache.name, number, "it has other nodes or vertices")
+
+
+def _node_limit(body: Body, name: str, value: float | None = None) -> float:
+    """Return the number of nodes or elements that a resolution parameter allows a body. value: None for its own."""
+    found: float = getattr(body.settings, name) if value is None else value
+    return min(found, len(body.surface.vertices)) if PARAMETERS[name].unit == "vertices" else found
 
 
 def _reusable_frames(

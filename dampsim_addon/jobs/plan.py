@@ -48,6 +48,11 @@ class BakePlan:
         return not self.resume and self.start is None
 
     @property
+    def keeps_frames(self) -> bool:
+        """Return whether outdated frames end the bake."""
+        return not self.restart and not self.replaces_outdated and self.start != self.scene.frame_start
+
+    @property
     def begins_with_first_frame(self) -> bool:
         """Return whether the first frame is simulated, as far as this is known before the cached frames are checked."""
         return self.part is None and (self.restart or not self.cached_numbers())

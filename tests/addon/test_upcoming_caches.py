@@ -309,6 +309,60 @@ def test_known_changes_refused_at_once(load: Load, case: str, is_saved: bool, tm
     assert problems(load, [obj], **options) == [""]
 
 
+def subdivide(obj: bpy.types.Object) -> None:
+    bpy.context.view_layer.objects.active = obj
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.ops.mesh.select_all(action="SELECT")
+    bpy.ops.mesh.subdivide()
+    bpy.ops.object.mode_set(mode="OBJECT")
+
+
+def add_parent(obj: bpy.types.Object) -> None:
+    parent = bpy.data.objects.new("Parent", None)
+    bpy.context.scene.collection.objects.link(parent)
+    parent.location.z, obj.parent = 1.0, parent
+
+
+def add_collider(_: bpy.types.Object) -> None:
+    bpy.ops.mesh.primitive_plane_add(location=(0.0, 0.0, -3.0))
+    assert bpy.ops.dampsim.collider() == {"FINISHED"}
+
+
+_AGAIN = "its animation or dials at frame 1 changed since the last bake. Bake again, or clear the bake."
+_NODES = "frame 3 cannot be continued, because it has other nodes or vertices. A range can change dials and animation"
+READ_CHANGES: dict[str, tuple[Callable[[bpy.types.Object], object], dict[str, Any], str]] = {
+    "mesh": (subdivide, {"start": 5}, "the mesh and the pins changed since the last bake"),
+    "shape": (lambda obj: setattr(obj.data.vertices[0].co, "x", 1.2), {"start": 5}, "the mesh"),
+    "scale": (lambda obj: setattr(obj, "scale", (1.2, 1.0, 1.0)), {"start": 5}, "the mesh"),
+    "parent": (add_parent, {"start": 5}, "the mesh changed since the last bake"),
+    "wind": (lambda _: bpy.ops.object.effector_add(type="WIND"), {"start": 5}, _AGAIN),
+    "pins": (lambda obj: obj.vertex_groups["Pin"].add([0, 1], 0.5, "REPLACE"), {"start": 5}, "the pins changed since"),
+    "gravity": (lambda _: setattr(bpy.context.scene, "gravity", (0, 0, -4)), {"start": 5}, "gravity changed since"),
+    "collider": (add_collider, {"start": 5}, "colliders changed since the last bake"),
+    "mesh of range": (subdivide, {"frames": (4, 7)}, _NODES),
+    "resolution of range": (lambda obj: setattr(obj.dampsim, "resolution", 200), {"frames": (4, 7)}, _NODES),
+    "kind of range": (lambda obj: setattr(obj.dampsim, "kind", "SPRINGS"), {"frames": (4, 7)}, "it has another kind"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", READ_CHANGES)
+def test_read_changes_refused_before_preparation(load: Load, case: str, tmp_path: Path) -> None:
+    """Changes that only the evaluated scene shows are reported before all frames are read and the model is built."""
+    change, options, words = READ_CHANGES[case]
+    new_scene(LAST)
+    obj = box("A", tmp_path)
+    assert problems(load, [obj]) == [""]
+    frames = {path: path.read_bytes() for path in tmp_path.rglob("*.frame")}
+    change(obj)
+    steps: list[str] = []
+    (problem,) = problems(load, [obj], progress=lambda done, total, text: steps.append(text), **options)
+    assert words in problem
+    assert steps == []
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.frame")} == frames
+    assert problems(load, [obj]) == [""]
+    assert problems(load, [obj], **options) == [""]
+
+
 def test_rebake_from_first_frame(load: Load, tmp_path: Path) -> None:
     """No frame is kept, so changes do not matter, as the message about a damaged first frame promises."""
     new_scene(LAST)
