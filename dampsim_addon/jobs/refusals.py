@@ -29,10 +29,11 @@ from ..blender.movers import has_deforming_parent
 from ..blender.vertex_groups import check_evaluated_weights
 from ..model.caches import target_folder
 from ..model.colliders import active_colliders, check_roughness_group
+from ..model.force_fields import fields_acting_on
 from ..model.groups import group_of
 from ..model.links import check_links
 from ..model.properties import read_settings
-from ..scene_reader.contributors import is_evaluated_for_others, is_in_viewports
+from ..scene_reader.contributors import is_evaluated_for_others, is_in_viewports, stepped_rig
 from ..scene_reader.mesh_parts import checked_body
 from ..scene_reader.muscles import build_controller, sensor_targets
 from ..scene_reader.scene_builder import check_object, used_groups
@@ -198,6 +199,19 @@ def check_switches(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.typ
             )
 
 
+def check_solvers(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
+    """Raise SceneError if the motion depends on the order in which frames are evaluated.
+
+    A bake evaluates frames in another order than playback, and so does each re-bake.
+    """
+    rig = stepped_rig([*motion_inputs(obj, layer), *fields_acting_on(obj, layer)])
+    if rig is not None:
+        raise SceneError(
+            f"{rig.name}: its iTaSC solver is in Simulation mode, so that its pose depends on the frames before. "
+            "Bake its pose to keyframes, or choose Animation mode."
+        )
+
+
 def check_fibres(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
     """Raise MeshError if the fibres follow a painted direction that is not chosen."""
     settings = read_settings(obj)
@@ -261,6 +275,7 @@ REFUSALS: dict[str, Refusal] = {
     "muscles": check_muscles,
     "visibility": check_visibility,
     "switching": check_switches,
+    "solver": check_solvers,
     "editing": check_collider_modes,
     "roughness": check_collider_groups,
     "weights": check_weights,

@@ -27,6 +27,7 @@ from ..blender.movers import PARTICLE_USERS, References
 from ..blender.sampler import GroupSampler
 from ..model.colliders import active_colliders_by_member
 from ..model.force_fields import fields_acting_on
+from ..model.object_index import ObjectIndex
 from ..model.objects import is_simulated
 from ..session import has_frame_handlers_of_others
 
@@ -208,19 +209,29 @@ def untracked_inputs(blocks: Iterable[bpy.types.ID]) -> list[str]:
         elif isinstance(block, bpy.types.Object):
             caches = [m for m in block.modifiers if m.type == "MESH_CACHE" and not is_output_modifier(m)]
             found += [f"the file of {modifier.name}" for modifier in caches]
-            if _solves_by_steps(block):
+            if SteppedRigIndex.is_match(block):
                 found.append(f"the iTaSC solver of {block.name}")
         if any(not is_tracked_driver(curve.driver) for curve in drivers_of(block)):
             found.append(f"a Python driver of {block.name}")
     return found
 
 
-def _solves_by_steps(obj: bpy.types.Object) -> bool:
-    """Return whether the inverse kinematics of an object depend on the frames that were evaluated before."""
-    pose = obj.pose
-    if pose is None or pose.ik_solver != "ITASC" or pose.ik_param.mode != "SIMULATION":
-        return False
-    return any(constraint.type == "IK" for bone in pose.bones for constraint in bone.constraints)
+class SteppedRigIndex(ObjectIndex):
+    """Index of the rigs whose inverse kinematics depend on the frames that were evaluated before."""
+
+    @staticmethod
+    def is_match(obj: bpy.types.Object) -> bool:
+        pose = obj.pose
+        if pose is None or pose.ik_solver != "ITASC" or pose.ik_param.mode != "SIMULATION":
+            return False
+        return any(one.type == "IK" and not one.mute for bone in pose.bones for one in bone.constraints)
+
+
+def stepped_rig(objects: Iterable[bpy.types.Object]) -> bpy.types.Object | None:
+    """Return a rig of SteppedRigIndex that may move some objects, or None."""
+    rigs = SteppedRigIndex.current().objects()
+    reached = References().reachable(objects) if rigs else set()
+    return next((rig for rig in rigs if rig in reached), None)
 
 
 def is_tracked_driver(driver: bpy.types.Driver) -> bool:

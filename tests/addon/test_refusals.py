@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import NoReturn
 
 import bpy
+import numpy as np
 import pytest
 from scenes import add_simulation, armature, new_scene, wobbler
 from test_doctor import _caged as caged
@@ -462,6 +463,27 @@ def latticed_bones(cache: Path) -> bpy.types.Object:
     return obj
 
 
+def stepped_rig(cache: Path) -> bpy.types.Object:
+    """Return an object below a bone whose pose depends on the frames that were evaluated before."""
+    obj = plain(cache)
+    rig, goal = armature(obj), bpy.data.objects.new("Goal", None)
+    bpy.context.scene.collection.objects.link(goal)
+    for frame, place in ((1, (0.0, 0.0, 1.0)), (3, (0.9, 0.0, 0.4))):
+        goal.location = place
+        goal.keyframe_insert("location", frame=frame)
+    rig.pose.ik_solver, rig.pose.ik_param.mode = "ITASC", "SIMULATION"
+    rig.pose.bones["high"].constraints.new("IK").target = goal
+    return obj
+
+
+def stepped_collider(cache: Path) -> bpy.types.Object:
+    obj, other = plain(cache), stepped_rig(cache)
+    bpy.ops.dampsim.remove()
+    other.dampsim_collider.is_collider = True
+    bpy.context.view_layer.objects.active = obj
+    return obj
+
+
 # Check, part of its message, and the label of its first button, or ''.
 CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     hidden: ("object", "The object is hidden", "Show"),
@@ -516,6 +538,8 @@ CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     target_disabled: ("visibility", "Box: it is disabled in viewports, so its motion is unknown", "Show"),
     switched_bend: ("switching", "Animation switches modifier Bend in viewports", ""),
     switched_bend_by_driver: ("switching", "Animation switches modifier Bend in viewports", ""),
+    stepped_rig: ("solver", "its iTaSC solver is in Simulation mode", "Bake Pose"),
+    stepped_collider: ("solver", "its iTaSC solver is in Simulation mode", "Bake Pose"),
     edited_collider: ("editing", "this collider is in Edit Mode", ""),
     lost_roughness: (
         "roughness",
@@ -551,6 +575,32 @@ def test_files_play_deforming_parents(load: Load, tmp_path: Path, target: str) -
     assert "parent" not in load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)
     (result,) = load("dampsim_addon.api").bake([obj])
     assert not result.problem
+
+
+def test_baked_pose_moves_as_played(load: Load, tmp_path: Path) -> None:
+    """The fix keeps the pose at each frame, and the frame; a bake then plays it, in any order of frames."""
+    scene = new_scene(6)
+    obj = stepped_rig(tmp_path)
+    rig = bpy.data.objects["Rig"]
+
+    def poses() -> list[np.ndarray]:
+        return [np.array(rig_pose_at(rig, frame)) for frame in range(1, 7)]
+
+    played = poses()
+    assert np.ptp(played, axis=0).max() > 0.1
+    scene.frame_set(4)
+    (fix,) = load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)["solver"].fixes
+    fix.fix(obj, scene)
+    assert scene.frame_current == 4
+    np.testing.assert_allclose(poses(), played, atol=1e-4)
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+
+
+def rig_pose_at(rig: bpy.types.Object, frame: int) -> list[tuple[float, ...]]:
+    """Return the evaluated ends of the bones of a rig at a frame."""
+    bpy.context.scene.frame_set(frame)
+    evaluated = rig.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    return [tuple(bone.tail) for bone in evaluated.pose.bones]
 
 
 def test_refusals_have_cases(load: Load) -> None:

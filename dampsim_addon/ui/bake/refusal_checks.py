@@ -15,13 +15,14 @@ from ...blender.animated_values import first_disabled_frame, is_driven
 from ...blender.animation import VISIBILITY_PATH, animated_paths, remove_animation
 from ...blender.bone_bakes import record_mark, rig_of
 from ...blender.modifiers import simulated_topology_modifiers
-from ...blender.movers import convert_deforming_parent
+from ...blender.movers import convert_deforming_parent, is_local
 from ...blender.vertex_groups import edge_values
 from ...jobs.refusals import REFUSALS, Refusal, check_keys_are_played, motion_inputs
 from ...model.colliders import active_colliders, simulation_view_layer
+from ...model.force_fields import fields_acting_on
 from ...model.links import has_bone, is_target_deleted, linked_outside_group
 from ...model.objects import remove_item
-from ...scene_reader.contributors import is_in_viewports
+from ...scene_reader.contributors import is_in_viewports, stepped_rig
 from ...scene_reader.muscles import damper_attribute, damper_attributes
 from ...scene_reader.parts import find_wrong_part, remove_part
 from ...scene_reader.scene_builder import has_animated_pressure, missing_groups, seam_groups, used_groups
@@ -290,6 +291,29 @@ def _keep_enabled(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
             one.hide_viewport = False
 
 
+def _solver_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
+    layer = simulation_view_layer(bpy.context.scene)
+    rig = stepped_rig([*motion_inputs(obj, layer), *fields_acting_on(obj, layer)])
+    if rig is None or not is_local(rig, rig.data):
+        return None
+    tooltip = f"Bake the pose of {rig.name} to keyframes of a new action, and remove the constraints of its bones"
+    return fix_button("Bake Pose", lambda o, s: _bake_pose(rig, s), tooltip)
+
+
+def _bake_pose(rig: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    """Replace the constraints of a rig's bones by keyframes at all frames of the shot."""
+    frame, subframe = scene.frame_current, scene.frame_subframe
+    with bpy.context.temp_override(
+        active_object=rig, object=rig, selected_objects=[rig], selected_editable_objects=[rig]
+    ):
+        call_operator(
+            bpy.ops.nla.bake, f"{rig.name}: its pose cannot be baked", "bake it by hand", frame_start=scene.frame_start,
+            frame_end=scene.frame_end, only_selected=False, visual_keying=True, clear_constraints=True,
+            bake_types={"POSE"},
+        )  # fmt: skip
+    scene.frame_set(frame, subframe=subframe)
+
+
 def _roughness_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     others = active_colliders(obj, simulation_view_layer(bpy.context.scene))
     other = next(one for one in others if str(error).startswith(f"{one.name}: "))
@@ -335,6 +359,7 @@ _FIXES: dict[str, Issue | Callable[[bpy.types.Object, DampSimError], Issue | Non
         "Align the fibres with the longest axis of their group",
     ),
     "visibility": _visibility_fix,
+    "solver": _solver_fix,
     "roughness": _roughness_fix,
     "weights": _weights_fix,
 }
