@@ -125,7 +125,7 @@ def _read_effect(tree: Any) -> NodeEffect:
     names = {_short_name(node) for one in trees for node in one.nodes}
     datablocks = [socket.type for socket in _filled_sockets(trees)]
     changes = bool(datablocks) or bool(names & _TIME_NODES) or any(map(is_animated, trees))
-    reads_files = "IMAGE" in datablocks or any(name.startswith("Import") for name in names)
+    reads_files = "IMAGE" in datablocks or any(is_file_node(node) for one in trees for node in one.nodes)
     stored = frozenset(_stored_name(node) for one in trees for node in one.nodes if _stores_attribute(node))
     sets_positions = bool(names & _MOVING_NODES) or not stored.isdisjoint(("position", UNKNOWN_NAME))
     reads_camera = "InputActiveCamera" in names
@@ -166,6 +166,11 @@ def _filled_sockets(trees: Iterable[Any]) -> Iterator[Any]:
     for socket in (socket for tree in trees for node in tree.nodes for socket in node.inputs):
         if socket.type in _DATABLOCK_SOCKETS and getattr(socket, "default_value", None) is not None:
             yield socket
+
+
+def is_file_node(node: Any) -> bool:
+    """Return whether a node reads a file, whose path is a text."""
+    return _short_name(node).startswith("Import")
 
 
 def _short_name(node: Any) -> str:

@@ -192,7 +192,7 @@ def unbaked_caches(modifier: Any, scene: bpy.types.Scene, uses_particles: bool) 
 
 
 # Types of datablocks whose content is read from files.
-_FILE_TYPES = (bpy.types.Image, bpy.types.MovieClip, bpy.types.CacheFile, bpy.types.Volume)
+_FILE_TYPES = (bpy.types.Image, bpy.types.MovieClip, bpy.types.CacheFile, bpy.types.Sound, bpy.types.Volume)
 
 
 def untracked_inputs(blocks: Iterable[bpy.types.ID]) -> list[str]:
@@ -207,13 +207,22 @@ def untracked_inputs(blocks: Iterable[bpy.types.ID]) -> list[str]:
             if node_effect(block).reads_files:
                 found.append(f"a file of {block.name}")
         elif isinstance(block, bpy.types.Object):
-            caches = [m for m in block.modifiers if m.type == "MESH_CACHE" and not is_output_modifier(m)]
-            found += [f"the file of {modifier.name}" for modifier in caches]
+            found += [f"the file of {m.name}" for m in block.modifiers if _plays_file(m) and not is_output_modifier(m)]
             if SteppedRigIndex.is_match(block):
                 found.append(f"the iTaSC solver of {block.name}")
         if any(not is_tracked_driver(curve.driver) for curve in drivers_of(block)):
             found.append(f"a Python driver of {block.name}")
     return found
+
+
+def _plays_file(modifier: Any) -> bool:
+    """Return whether a modifier plays a motion or a simulation from files beside the .blend file."""
+    if modifier.type == "FLUID":
+        domain = modifier.domain_settings
+        return modifier.fluid_type == "DOMAIN" and domain is not None and domain.cache_type != "REPLAY"
+    owner = modifier.particle_system if modifier.type == "PARTICLE_SYSTEM" else modifier
+    cache = getattr(owner, "point_cache", None)
+    return modifier.type == "MESH_CACHE" or (cache is not None and cache.use_external)
 
 
 class SteppedRigIndex(ObjectIndex):

@@ -45,6 +45,7 @@ from .bake_inputs import (
     COLLIDER_PREFIXES,
     DETAIL_PREFIXES,
     DIAL_KEYS_PREFIX,
+    EFFECTORS,
     MUSCLES,
     PARENT_PREFIX,
     POSE_PREFIX,
@@ -54,6 +55,7 @@ from .bake_inputs import (
     weights_input,
     without_fallbacks,
 )
+from .content_digests import CONTENTS_PREFIX, have_contents_changed
 from .digest_run import digest_run
 from .setup_digests import SETUP_PREFIXES
 
@@ -61,7 +63,7 @@ _KEYFRAMED, _END = "keyframes", "End"
 # End of the name of a part's vertex group.
 _PART_GROUP = ": Vertex Group"
 # Prefixes of inputs of which other lines report whether they exist, or which records of earlier versions lack.
-_REPORTED_ELSEWHERE = (*COLLIDER_PREFIXES, DIAL_KEYS_PREFIX, *SETUP_PREFIXES)
+_REPORTED_ELSEWHERE = (*COLLIDER_PREFIXES, DIAL_KEYS_PREFIX, *SETUP_PREFIXES, CONTENTS_PREFIX, EFFECTORS)
 # Force Field Weight is a dial.
 _LABELS = {parameter.label for parameter in PARAMETERS.values()}
 # Prefix of the settings of one object, and key of the list of these objects.
@@ -488,7 +490,7 @@ def _on_edit(*_: object) -> None:
 def _refresh_if_edited(obj: bpy.types.Object) -> bool:
     digests = _Digests.current()
     has_left_edit_mode = digests.has_kept_details and not _is_mesh_edited()
-    if not (digests.has_new_edit or has_left_edit_mode) or is_playing():
+    if is_playing() or not (digests.has_new_edit or has_left_edit_mode or have_contents_changed()):
         return False
     digests.has_new_edit, before = False, dict(digests.latest)
     refresh_digests(obj)

@@ -28,17 +28,19 @@ from ..blender.bone_bakes import kept_pose
 from ..blender.dampsim_names import bake_mark, is_output_modifier
 from ..blender.geometry_nodes import node_effect
 from ..blender.modifiers import DEFORMING, modifier_settings, sampled_modifiers
-from ..blender.movers import referenced_objects, scene_cameras
+from ..blender.movers import References, referenced_objects, scene_cameras
 from ..blender.sampler import read_array
 from ..blender.vertex_groups import edge_values, marked_edges, read_weights
 from ..model.colliders import active_colliders, roughness_group, simulation_view_layer
 from ..model.force_fields import fields_acting_on
 from ..model.groups import group_of
+from ..scene_reader.contributors import unbaked_simulations
 from ..scene_reader.muscles import controller_settings, damper_attribute, has_muscles, sensor_targets
 from ..scene_reader.parts import find_animated_dial
 from ..scene_reader.scene_builder import effective_groups, seam_groups
-from .detail_digests import digest_details
-from .digest_run import bone_places, digest_run
+from .content_digests import digest_contents
+from .detail_digests import digest_details, effector_values
+from .digest_run import bone_places, digest_run, once_per_run
 from .setup_digests import (
     AddDigest,
     array_bytes,
@@ -81,6 +83,8 @@ DIAL_KEYS_PREFIX = "keyframed "
 PARENT_PREFIX = "parent of "
 # Prefix of the input that every bone of these objects has, in their order.
 POSE_PREFIX = "pose of "
+# Name of the input of objects that act on Blender's own simulations beneath an object.
+EFFECTORS = "force fields and collisions of Blender's simulations"
 # Name of the input of muscles and sensors.
 MUSCLES = "the muscles"
 # Function that returns the name under which an object is reported.
@@ -138,8 +142,10 @@ def input_digests(
     painted += [name for name in seam_groups(obj) if obj.dampsim.kind == "CLOTH" and name not in painted]
     for name, values in zip(painted, read_weights(obj, painted), strict=True):
         add_digest(weights_input(name), values.tobytes())
-    for collider in active_colliders(obj, simulation_view_layer(scene)):
+    colliders = active_colliders(obj, simulation_view_layer(scene))
+    for collider in colliders:
         _digest_collider(collider, add_digest)
+    _digest_untracked(obj, scene, [*named, *colliders], add_digest)
     return {name: digest.hexdigest()[:12] for name, digest in parts.items()}
 
 
@@ -286,6 +292,33 @@ def _digest_scene(obj: bpy.types.Object, scene: bpy.types.Scene, add_digest: Add
     moved = [one for one in fields if animated_paths(one) or one.parent is not None or len(one.constraints)]
     read = [other for one in moved for other in driver_chain(drivers_of_object(one))[1]]
     _digest_others([*moved, *read], {}, "animation of force fields", add_digest)
+
+
+def _digest_untracked(
+    obj: bpy.types.Object, scene: bpy.types.Scene, moving: Iterable[bpy.types.Object], add_digest: AddDigest
+) -> None:
+    """Add the digests of contents, and of the forces on Blender's own simulations, that move some objects.
+
+    These have no reference to the force fields and the objects that they collide with.
+    """
+    links = [link.other for link in obj.dampsim.links if link.other is not None]
+    reached = _references(scene).reachable([*moving, *links, *fields_acting_on(obj, scene)])
+    digest_contents(reached, add_digest)
+    objects = [one for one in reached if isinstance(one, bpy.types.Object)]
+    if not unbaked_simulations(scene, objects, group_of(obj).members):
+        return
+    for one in sorted(scene.objects, key=lambda one: str(one.name_full)):
+        is_field = one.field is not None and one.field.type != "NONE"
+        if one != obj and (is_field or any(m.type == "COLLISION" for m in one.modifiers)):
+            shape = _mesh_shape(one.data) if isinstance(one.data, bpy.types.Mesh) else ""
+            add_digest(EFFECTORS, (effector_values(one), shape))
+            _digest_others([one], {}, EFFECTORS, add_digest)
+
+
+@once_per_run
+def _references(scene: bpy.types.Scene) -> References:
+    """Return the references between the datablocks of the file. scene: any, as the key of the run."""
+    return References()
 
 
 def _digest_links(obj: bpy.types.Object, known: Mapping[bpy.types.Object, str], add_digest: AddDigest) -> None:

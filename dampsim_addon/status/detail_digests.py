@@ -283,6 +283,14 @@ def _animation(block: bpy.types.ID) -> object:
     return curves, [(one.data_path, one.mute, one.driver.expression) for one in drivers_of(block)]
 
 
+def effector_values(obj: bpy.types.Object) -> list[object]:
+    """Return the settings of an object that acts on Blender's own simulations as a force field or by collisions."""
+    keyed = animated_paths(obj)
+    return [
+        _pointer_value(getattr(obj, name), {}, keyed, f"{name}.", _MAX_DEPTH - 1) for name in ("field", "collision")
+    ]
+
+
 # Vertices.
 
 

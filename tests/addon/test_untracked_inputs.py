@@ -111,6 +111,29 @@ def test_stepping_solver_is_untracked(load: Load, mode: str) -> None:
     assert inputs([rig]) == (["the iTaSC solver of Armature"] if mode == "SIMULATION" else [])
 
 
+@pytest.mark.parametrize("modifier_type", ["CLOTH", "SOFT_BODY", "PARTICLE_SYSTEM", "MESH_CACHE"])
+def test_caches_in_files_are_untracked(load: Load, modifier_type: str) -> None:
+    """Blender notices no change of the files of a cache."""
+    new_scene(LAST)
+    bpy.ops.mesh.primitive_cube_add()
+    obj = bpy.context.object
+    modifier: Any = obj.modifiers.new("Played", modifier_type)
+    inputs = load("dampsim_addon.scene_reader.contributors").untracked_inputs
+    if modifier_type != "MESH_CACHE":
+        assert inputs([obj]) == []
+        owner = modifier.particle_system if modifier_type == "PARTICLE_SYSTEM" else modifier
+        owner.point_cache.use_external = True
+    assert inputs([obj]) == [f"the file of {modifier.name}"]
+
+
+@pytest.mark.parametrize("cache_type", ["REPLAY", "MODULAR", "ALL"])
+def test_baked_fluid_is_in_files(load: Load, cache_type: str) -> None:
+    # Blender 5.0 aborts when it frees a domain without files.
+    domain = SimpleNamespace(cache_type=cache_type)
+    modifier = SimpleNamespace(type="FLUID", fluid_type="DOMAIN", domain_settings=domain)
+    assert load("dampsim_addon.scene_reader.contributors")._plays_file(modifier) == (cache_type != "REPLAY")
+
+
 @pytest.mark.parametrize(
     ("expression", "is_tracked"),
     [("var * 2", True), ("sin(frame / 3)", True), ("bpy.context.scene.frame_end", False), ("noise.random()", False),

@@ -1,0 +1,217 @@
+"""Digests of contents that change without an edit: pixels of images, files, and the scripts behind Python drivers.
+
+Live cannot notice such changes, and marks its frames as unverified. A bake reads the contents anew. Here they are
+compared with those of the last bake, to report that it is out of date. A timer does that: panels never read the disk.
+
+A file is read again only if its time or its size has changed. Files are told apart by their contents, since a copy of a
+project has other times.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ..blender.animation import drivers_of
+from ..blender.dampsim_names import is_bake_cache_file, is_output_modifier
+from ..blender.geometry_nodes import is_file_node, node_effect
+from ..blender.movers import node_inputs
+from ..scene_reader.contributors import is_tracked_driver
+from ..session import SessionState
+from .setup_digests import AddDigest
+
+# Prefix of the entries.
+CONTENTS_PREFIX = "contents of "
+# Larger images are told apart by their files. While they are edited, that is all that is known of them.
+_MAX_PIXELS = 1024 * 1024
+# Of larger files, this number of blocks of this size (bytes), evenly spaced, is read.
+_BLOCK_COUNT, _BLOCK_SIZE = 64, 65536
+# Blocks of each file of a sequence, their size, and the largest number of files that are read.
+_SEQUENCE_BLOCKS, _SEQUENCE_BLOCK_SIZE, _MAX_FILES = 16, 4096, 2000
+# Time between two looks at the disk, s.
+_INTERVAL = 2.0
+# Sources of images that have one file for each frame, or for each tile.
+_MANY_FILES = {"SEQUENCE", "TILED"}
+# Last number in a name without extension, or the placeholder for that of a tile, and what it stands for.
+_NUMBER = re.compile(r"(.*)(<UVTILE>|<UDIM>|(?<!\d)\d+)(\D*)")
+_TILE_NUMBERS = {"<UVTILE>": r"u\d+_v\d+"}
+
+Stamp = tuple[int, int]
+"""Time (ns) and size (bytes) of a file."""
+
+
+class _Contents(SessionState):
+    """Contents of the latest digests.
+
+    files: stamp and digest by path and number of blocks.
+    pixels: state and digest of images by session uid; the state is None while pixels are edited.
+    stamps: of the files and folders.  looked: time.monotonic() of the last look at them, s.
+    """
+
+    def __init__(self) -> None:
+        self.files: dict[tuple[Path, int], tuple[Stamp, str]] = {}
+        self.pixels: dict[int, tuple[object, str]] = {}
+        self.stamps: dict[Path, Stamp | None] = {}
+        self.looked = 0.0
+
+
+def digest_contents(blocks: Iterable[bpy.types.ID], add_digest: AddDigest) -> None:
+    """Add the digests of the contents of some datablocks, one entry for each. blocks: all that may move an object."""
+    blocks = sorted(blocks, key=lambda one: str(one.name_full))
+    for block in blocks:
+        for name, content in _contents(block):
+            add_digest(f"{CONTENTS_PREFIX}{name}", content)
+    if any(not is_tracked_driver(curve.driver) for block in blocks for curve in drivers_of(block)):
+        # Their functions may be in any script that runs when the file is opened.
+        for text in [text for text in bpy.data.texts if text.use_module]:
+            add_digest(f"{CONTENTS_PREFIX}{text.name}", text.as_string())
+
+
+def have_contents_changed() -> bool:
+    """Return whether contents of the latest digests have changed without an edit; looks at most every two seconds."""
+    known, now = _Contents.current(), time.monotonic()
+    if not (known.stamps or known.pixels) or now - known.looked < _INTERVAL:
+        return False
+    known.looked = now
+    edited = [one for one in bpy.data.images if one.session_uid in known.pixels and one.is_dirty]
+    is_painted = any(known.pixels[one.session_uid] != (None, _pixel_digest(one)) for one in edited)
+    return is_painted or any(_stamp(path) != stamp for path, stamp in known.stamps.items())
+
+
+def _contents(block: bpy.types.ID) -> Iterator[tuple[str, object]]:
+    """Iterate over the names and the contents of a datablock."""
+    if isinstance(block, bpy.types.Image):
+        yield str(block.name), _image_content(block)
+    elif isinstance(block, bpy.types.MovieClip):
+        yield str(block.name), _files_digest(_path(block), block.source == "SEQUENCE")
+    elif isinstance(block, bpy.types.Volume) or (
+        isinstance(block, bpy.types.CacheFile) and not is_bake_cache_file(block)
+    ):
+        yield str(block.name), _files_digest(_path(block), block.is_sequence)
+    elif isinstance(block, bpy.types.GeometryNodeTree):
+        sockets = [socket for node in block.nodes if is_file_node(node) for socket in node.inputs]
+        texts = [str(socket.default_value) for socket in sockets if socket.type == "STRING" and not socket.is_linked]
+        yield from _imported_files(texts, block)
+    elif isinstance(block, bpy.types.Object):
+        for modifier in [one for one in block.modifiers if not is_output_modifier(one)]:
+            if isinstance(modifier, bpy.types.MeshCacheModifier):
+                yield str(modifier.name), _files_digest(_path(modifier))
+            elif isinstance(modifier, bpy.types.NodesModifier) and node_effect(modifier.node_group).reads_files:
+                yield from _imported_files([one for one in node_inputs(modifier) if isinstance(one, str)], block)
+
+
+def _imported_files(texts: Iterable[str], block: bpy.types.ID) -> Iterator[tuple[str, object]]:
+    """Iterate over the names and digests of those texts of a datablock that are paths of files."""
+    for path in [Path(bpy.path.abspath(text, library=block.library)) for text in texts if text]:
+        digest = _file_digest(path)
+        if digest:
+            yield path.name, digest
+
+
+def _path(owner: Any) -> Path | None:
+    """Return the absolute path of the file of a datablock or modifier; None without one."""
+    block = owner if isinstance(owner, bpy.types.ID) else owner.id_data
+    return Path(bpy.path.abspath(owner.filepath, library=block.library)) if owner.filepath else None
+
+
+# Images.
+
+
+def _image_content(image: bpy.types.Image) -> object:
+    """Return a digest of the pixels of an image, or of the files that hold them."""
+    if image.source in (*_MANY_FILES, "MOVIE"):
+        return _files_digest(_path(image), image.source in _MANY_FILES)
+    path = _path(image) if image.source == "FILE" and image.packed_file is None else None
+    width, height = image.size
+    if 0 < width * height <= _MAX_PIXELS:
+        return _known_pixels(image, path)
+    if image.is_dirty or image.packed_file is not None:
+        return "edited" if image.is_dirty else image.packed_file.size, width, height
+    return _files_digest(path), width, height
+
+
+def _known_pixels(image: bpy.types.Image, path: Path | None) -> str:
+    """Return the digest of an image's pixels. path: of its file; None without one."""
+    known = _Contents.current().pixels
+    # Pixels that were painted or set by a script show no other sign of a change.
+    state = None if image.is_dirty or path is None else (_watched_stamp(path), *image.size)
+    if state is None or known.get(image.session_uid, (None, ""))[0] != state:
+        known[image.session_uid] = state, _pixel_digest(image)
+    return known[image.session_uid][1]
+
+
+def _pixel_digest(image: bpy.types.Image) -> str:
+    pixels = np.empty(len(image.pixels), dtype=np.float32)
+    image.pixels.foreach_get(pixels)  # type: ignore[arg-type]
+    return hashlib.blake2b(pixels.data, digest_size=16).hexdigest()
+
+
+# Files.
+
+
+def _stamp(path: Path) -> Stamp | None:
+    """Return the stamp of a file or folder; None if there is none."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _watched_stamp(path: Path) -> Stamp | None:
+    stamp = _Contents.current().stamps[path] = _stamp(path)
+    return stamp
+
+
+def _files_digest(path: Path | None, are_many: bool = False) -> object:
+    """Return a digest of a file. path: of the file; None without one.
+
+    are_many: whether it is one of a sequence, or the path has a placeholder for the number of a tile: return the names
+    and digests of all.
+    """
+    if path is None:
+        return ""
+    parts = _NUMBER.fullmatch(path.stem) if are_many else None
+    if parts is None:
+        return _file_digest(path)
+    head, number, tail = parts.groups()
+    numbers = _TILE_NUMBERS.get(number, r"\d+")
+    pattern = re.compile(f"{re.escape(head)}{numbers}{re.escape(tail + path.suffix)}")
+    _watched_stamp(path.parent)
+    try:
+        found = sorted(one for one in path.parent.iterdir() if pattern.fullmatch(one.name))
+    except OSError:
+        return ""
+    return [(one.name, _file_digest(one, _SEQUENCE_BLOCKS, _SEQUENCE_BLOCK_SIZE)) for one in found[:_MAX_FILES]]
+
+
+def _file_digest(path: Path, count: int = _BLOCK_COUNT, size: int = _BLOCK_SIZE) -> str:
+    """Return a digest of a file, of all its bytes if it is small; '' if it cannot be read.
+
+    count, size: number and size (bytes) of the blocks of a larger file.
+    """
+    stamp, known = _watched_stamp(path), _Contents.current().files
+    if stamp is None or path.is_dir():
+        return ""
+    if known.get((path, count), (None, ""))[0] != stamp:
+        known[path, count] = stamp, _read_digest(path, stamp[1], count, size)
+    return known[path, count][1]
+
+
+def _read_digest(path: Path, length: int, count: int, size: int) -> str:
+    digest = hashlib.blake2b(str(length).encode(), digest_size=16)
+    try:
+        with path.open("rb") as file:
+            for start in np.unique(np.linspace(0, max(length - size, 0), count).astype(np.int64)):
+                file.seek(int(start))
+                digest.update(file.read(size))
+    except OSError:
+        return ""
+    return digest.hexdigest()

@@ -1,0 +1,216 @@
+"""Contents that change without an edit outdate a bake: pixels, files, scripts, and forces on Blender's simulations."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from random_edits import ball
+from scenes import new_scene
+from test_detail_changes import changed_inputs, inputs
+from test_movers import sheet
+from test_simulation_caches import falling_sheet
+
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
+Load = Callable[[str], ModuleType]
+# An object, and a change of contents.
+Case = tuple[bpy.types.Object, Callable[[], Any]]
+FORCES = "force fields and collisions of Blender's simulations"
+
+
+def displaced(image: bpy.types.Image) -> bpy.types.Object:
+    """Return an object that an image displaces."""
+    obj, texture = sheet(), bpy.data.textures.new("Bumps", "IMAGE")
+    texture.image = image
+    obj.modifiers.new("Displace", "DISPLACE").texture = texture
+    return obj
+
+
+def set_pixels(image: bpy.types.Image, grey: float) -> None:
+    image.pixels.foreach_set(np.full(len(image.pixels), grey, dtype=np.float32))
+
+
+def saved(folder: Path, name: str, grey: float, size: int = 4) -> Path:
+    """Write an image file of a grey, uncompressed so that its size does not depend on its contents."""
+    image, path = bpy.data.images.new("Written", size, size), folder / name
+    set_pixels(image, grey)
+    image.file_format, image.filepath_raw = "BMP", str(path)
+    image.save()
+    bpy.data.images.remove(image)
+    return path
+
+
+def loaded(path: Path, source: str = "FILE") -> bpy.types.Image:
+    image = bpy.data.images.load(str(path))
+    image.name, image.source = "Bumps", source
+    return image
+
+
+def painted(folder: Path) -> Case:
+    image = bpy.data.images.new("Bumps", 8, 8)
+    return displaced(image), lambda: set_pixels(image, 0.3)
+
+
+def painted_file(folder: Path) -> Case:
+    image = loaded(saved(folder, "bumps.bmp", 0.2))
+    return displaced(image), lambda: set_pixels(image, 0.9)
+
+
+def reloaded_file(folder: Path) -> Case:
+    image = loaded(saved(folder, "bumps.bmp", 0.2))
+
+    def change() -> None:
+        saved(folder, "bumps.bmp", 0.9)
+        image.reload()
+
+    return displaced(image), change
+
+
+def large_file(folder: Path) -> Case:
+    image = loaded(saved(folder, "bumps.bmp", 0.2, 1100))
+    return displaced(image), lambda: saved(folder, "bumps.bmp", 0.9, 1100)
+
+
+def large_edit(folder: Path) -> Case:
+    image = loaded(saved(folder, "bumps.bmp", 0.2, 1100))
+    return displaced(image), lambda: set_pixels(image, 0.9)
+
+
+def sequence(folder: Path) -> Case:
+    first, _ = saved(folder, "v2_0001.bmp", 0.2), saved(folder, "v2_0002.bmp", 0.4)
+    return displaced(loaded(first, "SEQUENCE")), lambda: saved(folder, "v2_0002.bmp", 0.9)
+
+
+def longer_sequence(folder: Path) -> Case:
+    first = saved(folder, "v2_0001.bmp", 0.2)
+    return displaced(loaded(first, "SEQUENCE")), lambda: saved(folder, "v2_0002.bmp", 0.9)
+
+
+def mesh_cache(folder: Path) -> Case:
+    obj, path = sheet(), folder / "motion.pc2"
+    path.write_bytes(bytes(400))
+    cache: Any = obj.modifiers.new("Cache", "MESH_CACHE")
+    cache.filepath = str(path)
+    return obj, lambda: path.write_bytes(bytes(399) + b"\1")
+
+
+def alembic(folder: Path) -> Case:
+    path = folder / "motion.abc"
+    path.write_bytes(bytes(400))
+    bpy.ops.cachefile.open(filepath=str(path))
+    obj, (file,) = sheet(), bpy.data.cache_files
+    obj.modifiers.new("Cache", "MESH_SEQUENCE_CACHE").cache_file = file
+    return obj, lambda: path.write_bytes(bytes(399) + b"\1")
+
+
+def imported_mesh(folder: Path) -> Case:
+    obj, path = sheet(), folder / "part.stl"
+    path.write_bytes(bytes(400))
+    tree: Any = bpy.data.node_groups.new("Import", "GeometryNodeTree")
+    tree.nodes.new("GeometryNodeImportSTL").inputs[0].default_value = str(path)
+    obj.modifiers.new("Import", "NODES").node_group = tree
+    return obj, lambda: path.write_bytes(bytes(399) + b"\1")
+
+
+def script(folder: Path) -> Case:
+    obj, text = sheet(), bpy.data.texts.new("motion.py")
+    text.write("import bpy\nbpy.app.driver_namespace['amount'] = lambda: 0.2\n")
+    text.use_module = True
+    obj.driver_add("location", 0).driver.expression = "amount()"
+    return obj, lambda: text.write("# faster\n")
+
+
+def wind_on_cloth(folder: Path) -> Case:
+    obj = ball("Flesh", 0.0, folder)
+    falling_sheet("CLOTH").dampsim_collider.is_collider = True
+    bpy.ops.object.effector_add(type="WIND")
+    wind = bpy.context.object
+    # It acts on the cloth alone.
+    obj.dampsim.field_collection = bpy.data.collections.new("None")
+    return obj, lambda: setattr(wind.field, "strength", 9.0)
+
+
+def moved_wind(folder: Path) -> Case:
+    obj, _ = wind_on_cloth(folder)
+    wind = next(one for one in bpy.data.objects if one.field is not None and one.field.type == "WIND")
+    return obj, lambda: setattr(wind.location, "x", 2.0)
+
+
+def floor_under_cloth(folder: Path) -> Case:
+    obj = ball("Flesh", 0.0, folder)
+    falling_sheet("CLOTH").dampsim_collider.is_collider = True
+    bpy.ops.mesh.primitive_plane_add()
+    floor = bpy.context.object
+    floor.modifiers.new("Collision", "COLLISION")
+    return obj, lambda: setattr(floor.collision, "thickness_outer", 0.1)
+
+
+CASES: dict[Callable[[Path], Case], list[str]] = {
+    **{
+        build: ["contents of Bumps"]
+        for build in (painted, painted_file, reloaded_file, large_file, large_edit, sequence, longer_sequence)
+    },
+    mesh_cache: ["contents of Cache"],
+    alembic: ["contents of motion.abc"],
+    imported_mesh: ["contents of part.stl"],
+    script: ["contents of motion.py"],
+    wind_on_cloth: [FORCES],
+    moved_wind: [FORCES],
+    # The object touches the floor, too.
+    floor_under_cloth: ["the details of collider Plane", FORCES],
+}
+
+
+@pytest.mark.parametrize("build", CASES, ids=lambda f: f.__name__)
+def test_changed_contents_are_named(load: Load, tmp_path: Path, build: Callable[[Path], Case]) -> None:
+    new_scene()
+    obj, change = build(tmp_path)
+    before = inputs(load, obj)
+    assert changed_inputs(load, obj, before) == []
+    change()
+    assert changed_inputs(load, obj, before) == CASES[build]
+
+
+def test_copied_files_are_unchanged(load: Load, tmp_path: Path) -> None:
+    """A copy has the same contents at another time, and records of earlier versions lack the entries."""
+    new_scene()
+    obj, _ = mesh_cache(tmp_path)
+    path = tmp_path / "motion.pc2"
+    before = inputs(load, obj)
+    shutil.copyfile(path, tmp_path / "copy")
+    path.unlink()
+    shutil.move(tmp_path / "copy", path)
+    os.utime(path, (1e9, 1e9))
+    assert changed_inputs(load, obj, before) == []
+    del before.digests["contents of Cache"]
+    assert changed_inputs(load, obj, before) == []
+
+
+@pytest.mark.parametrize("build", [mesh_cache, longer_sequence, painted])
+def test_timer_notices_changed_contents(
+    load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, build: Callable[[Path], Case]
+) -> None:
+    """Without an edit, the panel lists the change once the timer has looked, and draws without the disk."""
+    scene = new_scene(3)
+    obj, change = build(tmp_path)
+    changes, contents = load("dampsim_addon.status.bake_changes"), load("dampsim_addon.status.content_digests")
+    monkeypatch.setattr(contents, "_INTERVAL", 0.0)
+    bpy.context.view_layer.update()
+    obj.dampsim.baked = "SHAPE_KEYS"
+    changes.record_bake_inputs(obj, scene, 3)
+    changes._refresh_if_edited(obj)
+    assert not changes._refresh_if_edited(obj)
+    assert changes.changes_since_bake(obj, scene) == []
+    change()
+    assert changes.changes_since_bake(obj, scene) == []
+    assert changes._refresh_if_edited(obj)
+    (found,) = changes.changes_since_bake(obj, scene)
+    assert found.startswith("contents of ")
+    assert not changes._refresh_if_edited(obj)
