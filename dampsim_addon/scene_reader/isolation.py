@@ -5,7 +5,8 @@ contribute nothing are disabled in viewports meanwhile. Blender still evaluates 
 depends on it by a parent, constraint, driver or modifier, so a disabled object never changes the result by those.
 
 Blender frees the evaluated data of a disabled object, and building it anew can take as long as ten frames if it has
-modifiers. A driver of the visibility keeps the object in the depsgraph, which then skips its geometry.
+modifiers. A driver of the visibility keeps the object in the depsgraph, which then skips its geometry. It also keeps
+the rigs on which the object depends, whose poses are evaluated at each visited frame: such an object gets no driver.
 
 Blender evaluates each of them again when it is enabled, even if no frame was visited. A viewport has to, but nothing
 else needs it, so it is left to the next update.
@@ -73,8 +74,11 @@ def _disabled(scene: bpy.types.Scene, objects: Sequence[bpy.types.Object]) -> It
     selected = {(k, obj.session_uid) for k, layer in enumerate(layers) for obj in objects if _is_selected(obj, layer)}
     try:
         scene[_HIDDEN_KEY] = "\n".join(str(obj.name_full) for obj in objects)
+        kept = _objects_without_rigs(objects)
         for obj in objects:
-            _disable(obj)
+            obj.hide_viewport = True
+            if obj in kept:
+                obj.driver_add(_VISIBILITY).driver.expression = _DISABLING
         yield
     finally:
         for obj in [obj for obj in bpy.data.objects if obj.session_uid in without_animation]:
@@ -87,11 +91,13 @@ def _disabled(scene: bpy.types.Scene, objects: Sequence[bpy.types.Object]) -> It
                 obj.select_set(True, view_layer=layer)
 
 
-def _disable(obj: bpy.types.Object) -> None:
-    obj.hide_viewport = True
-    # The depsgraph still evaluates the drivers of such an object, so a rig gets none.
-    if obj.modifiers:
-        obj.driver_add(_VISIBILITY).driver.expression = _DISABLING
+def _objects_without_rigs(objects: Sequence[bpy.types.Object]) -> set[bpy.types.Object]:
+    """Return the objects with modifiers that depend on no rig. The depsgraph evaluates drivers of rigs, too."""
+    references = References() if any(obj.pose is not None for obj in objects) else None
+    found = {obj for obj in objects if obj.modifiers}
+    if references is None:
+        return found
+    return {obj for obj in found if all(one.pose is None for one in references.reachable_objects([obj]))}
 
 
 def _enable(obj: bpy.types.Object) -> None:
