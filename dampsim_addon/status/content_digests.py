@@ -10,6 +10,7 @@ project has other times.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import time
 from collections.abc import Iterable, Iterator
@@ -80,9 +81,17 @@ def have_contents_changed() -> bool:
     if not (known.stamps or known.pixels) or now - known.looked < _INTERVAL:
         return False
     known.looked = now
-    edited = [one for one in bpy.data.images if one.session_uid in known.pixels and one.is_dirty]
-    is_painted = any(known.pixels[one.session_uid] != (None, _pixel_digest(one)) for one in edited)
-    return is_painted or any(_stamp(path) != stamp for path, stamp in known.stamps.items())
+    pixels = {
+        image.session_uid: (None, _pixel_digest(image))
+        for image in bpy.data.images
+        if image.session_uid in known.pixels and image.is_dirty
+    }
+    stamps = {path: _stamp(path) for path in known.stamps}
+    is_changed = not pixels.items() <= known.pixels.items() or stamps != known.stamps
+    # A change is reported once, also of contents on which only inactive objects depend.
+    known.pixels.update(pixels)
+    known.stamps.update(stamps)
+    return is_changed
 
 
 def _contents(block: bpy.types.ID) -> Iterator[tuple[str, object]]:
@@ -129,19 +138,19 @@ def _image_content(image: bpy.types.Image) -> object:
     if image.source in (*_MANY_FILES, "MOVIE"):
         return _files_digest(_path(image), image.source in _MANY_FILES)
     path = _path(image) if image.source == "FILE" and image.packed_file is None else None
-    width, height = image.size
-    if 0 < width * height <= _MAX_PIXELS:
+    size: tuple[int, ...] = tuple(image.size)
+    if 0 < math.prod(size) <= _MAX_PIXELS:
         return _known_pixels(image, path)
     if image.is_dirty or image.packed_file is not None:
-        return "edited" if image.is_dirty else image.packed_file.size, width, height
-    return _files_digest(path), width, height
+        return "edited" if image.is_dirty else image.packed_file.size, size
+    return _files_digest(path), size
 
 
 def _known_pixels(image: bpy.types.Image, path: Path | None) -> str:
     """Return the digest of an image's pixels. path: of its file; None without one."""
     known = _Contents.current().pixels
     # Pixels that were painted or set by a script show no other sign of a change.
-    state = None if image.is_dirty or path is None else (_watched_stamp(path), *image.size)
+    state = None if image.is_dirty or path is None else (_watched_stamp(path), *tuple(image.size))
     if state is None or known.get(image.session_uid, (None, ""))[0] != state:
         known[image.session_uid] = state, _pixel_digest(image)
     return known[image.session_uid][1]

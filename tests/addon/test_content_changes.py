@@ -193,6 +193,20 @@ def test_copied_files_are_unchanged(load: Load, tmp_path: Path) -> None:
     assert changed_inputs(load, obj, before) == []
 
 
+def test_change_of_others_is_reported_once(load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Contents on which only inactive objects depend do not keep the timer busy."""
+    new_scene(3)
+    contents = load("dampsim_addon.status.content_digests")
+    monkeypatch.setattr(contents, "_INTERVAL", 0.0)
+    for build in (mesh_cache, painted):
+        obj, change = build(tmp_path)
+        inputs(load, obj)
+        assert not contents.have_contents_changed()
+        change()
+        assert contents.have_contents_changed()
+        assert not contents.have_contents_changed()
+
+
 @pytest.mark.parametrize("build", [mesh_cache, longer_sequence, painted])
 def test_timer_notices_changed_contents(
     load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, build: Callable[[Path], Case]
