@@ -8,9 +8,15 @@ from dataclasses import dataclass
 
 import bpy
 
-from ...core import StaleCacheError
+from ...core import Scene, StaleCacheError
 from ...core.frames.cache import RebakedRange
-from ...core.simulation.bake import check_range, check_start, outdated_message
+from ...core.simulation.bake import (
+    check_kept_frames,
+    check_range,
+    check_range_model,
+    check_start,
+    outdated_message,
+)
 from .. import live
 from ..blender.sampler import frame_rate
 from ..model import colliders, force_fields
@@ -60,6 +66,13 @@ class BakePlan:
     def simulates(self, numbers: Sequence[int]) -> bool:
         """Return whether some of these frames are simulated, as far as this is known before the frames are checked."""
         return self.part is not None or self.restart or not set(numbers) <= set(self.cached_numbers())
+
+    def check_cache(self, core_scene: Scene) -> None:
+        """Raise CacheError if cached frames that the bake keeps are known to be outdated, before the long stages."""
+        if self.part is not None:
+            check_range_model(upcoming_cache(self.group), self.part, core_scene)
+        elif self.keeps_frames:
+            check_kept_frames(upcoming_cache(self.group), core_scene)
 
     def cached_numbers(self) -> list[int]:
         """Return the numbers of the cached frames."""

@@ -12,10 +12,8 @@ from dataclasses import replace
 from ...core import DampSimError, Scene, Simulation
 from ...core.scene.body import SampleStore
 from ...core.simulation.assembly import Assembly
-from ...core.simulation.bake import check_kept_frames, check_range_model
 from ...core.simulation.start import check_cycle
 from ..blender.sampler import GroupSampler
-from ..model.caches import upcoming_cache
 from ..model.instances import visit_instances
 from ..scene_reader.contributors import frame_handler_inputs, run_simulations, update_followers
 from ..scene_reader.scene_builder import build_scene
@@ -37,7 +35,7 @@ def prepare_shot(sampler: GroupSampler, plan: BakePlan) -> Generator[Step, None,
     # Handlers of others may move an object only after a frame was read, so that each reading differs.
     if core_scene.sampler is not None and not frame_handler_inputs():
         core_scene = replace(core_scene, sampler=SampleStore(core_scene.sampler, core_scene.is_loop))
-    _check_cache(plan, core_scene)
+    plan.check_cache(core_scene)
     check_cycle(core_scene)
     yield from _check_motion(sampler, plan, core_scene)
     # The checks have added shape keys to the members, which resets simulations that depend on them.
@@ -51,14 +49,6 @@ def prepare_shot(sampler: GroupSampler, plan: BakePlan) -> Generator[Step, None,
     for obj in plan.group.members:
         store_measurements(obj, sampler.scene, simulation)
     return simulation
-
-
-def _check_cache(plan: BakePlan, core_scene: Scene) -> None:
-    """Raise CacheError if cached frames that the bake should keep are known to be outdated, before the long stages."""
-    if plan.part is not None:
-        check_range_model(upcoming_cache(plan.group), plan.part, core_scene)
-    elif plan.keeps_frames:
-        check_kept_frames(upcoming_cache(plan.group), core_scene)
 
 
 def _check_motion(sampler: GroupSampler, plan: BakePlan, core_scene: Scene) -> Generator[Step]:
