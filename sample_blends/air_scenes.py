@@ -41,19 +41,19 @@ def grid(name: str, look: bpy.types.Material, places: np.ndarray, place: Vector,
 def paper() -> None:
     """Build paper.blend: three sheets of paper are let go, glide and rock down to the floor."""
     scene = new_scene(120)
-    stage(scene, (0.0, -4.4, 1.9), (0.0, 0.0, 1.3), 36)
-    blue = material("Blue Paper", (0.05, 0.18, 0.5), Roughness=0.8)
-    x, y = np.meshgrid(np.linspace(-0.1485, 0.1485, 10), np.linspace(-0.105, 0.105, 8), indexing="ij")
+    stage(scene, (0.0, -4.4, 1.4), (0.0, 0.0, 0.95), 44)
+    # Sheets of A3.
+    x, y = np.meshgrid(np.linspace(-0.21, 0.21, 10), np.linspace(-0.1485, 0.1485, 8), indexing="ij")
     flat = np.stack([x, y, 0.0 * x], axis=2)
-    for number, (place, turn) in enumerate(
+    for number, (name, color, place, turn) in enumerate(
         (
-            (Vector((-0.9, 0.0, 2.7)), Euler((0.0, 0.35, 0.4))),
-            (Vector((0.1, 0.3, 2.9)), Euler((0.25, -0.2, 0.0))),
-            (Vector((0.9, 0.1, 2.5)), Euler((-0.15, 0.5, 2.0))),
+            ("Blue", (0.02, 0.10, 0.45), Vector((-0.85, 0.0, 1.65)), Euler((0.0, 0.35, 0.4))),
+            ("Red", (0.60, 0.06, 0.03), Vector((0.05, 0.3, 1.8)), Euler((0.25, -0.2, 0.0))),
+            ("Yellow", (0.75, 0.42, 0.02), Vector((0.85, 0.1, 1.5)), Euler((-0.15, 0.5, 2.0))),
         ),
         1,
     ):
-        obj = grid(f"Paper {number}", blue, flat, place, turn)
+        obj = grid(f"Paper {number}", material(f"{name} Paper", color, Roughness=0.8), flat, place, turn)
         simulate(obj, settle=12.0, pin_group="", **PAPER)
     whirls = field("TURBULENCE", (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
     whirls.field.size, whirls.field.strength, whirls.field.seed = 0.8, 0.4, 2
@@ -63,7 +63,7 @@ def paper() -> None:
 def leaf() -> None:
     """Build leaf.blend: leaves flutter down in light eddies."""
     scene = new_scene(120)
-    stage(scene, (0.0, -2.9, 1.6), (0.0, 0.0, 1.15), 32)
+    stage(scene, (0.0, -2.9, 1.0), (0.0, 0.0, 0.72), 42)
     looks = [
         material(name, color, Roughness=0.6)
         for name, color in (
@@ -77,7 +77,7 @@ def leaf() -> None:
     shape = np.stack([along, across * width, 0.25 * (across * width) ** 2 / 0.045 + 1.2 * along**2], axis=2)
     rng = np.random.default_rng(4)
     for number in range(4):
-        place = Vector((-0.7 + 0.45 * number, float(rng.uniform(-0.3, 0.3)), float(rng.uniform(1.9, 2.7))))
+        place = Vector((-0.7 + 0.45 * number, float(rng.uniform(-0.3, 0.3)), float(rng.uniform(1.1, 1.35))))
         turn = Euler((*rng.uniform(-0.7, 0.7, 2).tolist(), float(rng.uniform(0.0, 6.0))))
         obj = grid(f"Leaf {number + 1}", looks[number % 3], shape, place, turn)
         simulate(obj, settle=12.0, pin_group="", **LEAF)
