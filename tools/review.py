@@ -84,6 +84,10 @@ REGISTRATIONS = {
     r"\bregister_(manual_map|preset_path|cli_command|tool)\(": r"\bunregister_\w+\(",
     r"\bsubscribe_rna\(": r"\bclear_by_owner\(",
 }
+# What an add-on may add to one of Blender's types: properties, which have its own prefix.
+BLENDER_PART = re.compile(r"bpy\.(types|ops|utils|app|path)(\.\w+)*\.(?!dampsim)\w+")
+# Modules that print their results, and the beginning of a problem that others print.
+COMMAND_LINE, PRINTED = ("dampsim_addon/cli/", "core/literature/papers/compare.py"), "dampsim: "
 # Blender's types that add-ons add properties to.
 OWNERS = "(bpy\\.types\\.)?(Object|Scene|Collection|Mesh|Bone|PoseBone|Armature|Material|WindowManager|World|ID|Action)"
 # Methods of paths that change a file or folder.
@@ -477,6 +481,34 @@ def registration(content: Zip) -> Iterator[str]:
                     yield f"{place}: the property {target} is not deleted"
 
 
+def replaced_parts(content: Zip) -> Iterator[str]:
+    """Functions and classes of Blender and of other add-ons stay as they are."""
+    for place, node in content.nodes(ast.Assign, ast.AugAssign, ast.Delete, ast.Call):
+        if isinstance(node, ast.Call):
+            is_change = ast.unparse(node.func) in {"setattr", "delattr"} and len(node.args) > 1
+            changed = [f"{ast.unparse(node.args[0])}.{getattr(node.args[1], 'value', '')}"] if is_change else []
+        elif isinstance(node, ast.Assign) and ast.unparse(node.value).partition("(")[0].endswith("Property"):
+            # The rule of registrations knows these.
+            changed = []
+        else:
+            targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
+            changed = [ast.unparse(target) for target in targets]
+        yield from (f"{place}: changes {name}" for name in changed if BLENDER_PART.fullmatch(name))
+
+
+def console(content: Zip) -> Iterator[str]:
+    """Only the command line prints results. Other printed lines are problems, which begin with the add-on's name."""
+    for place, node in content.nodes(ast.Call):
+        if ast.unparse(node.func) not in {"print", "sys.stdout.write", "pprint.pprint"}:
+            continue
+        first = node.args[0] if node.args else None
+        begin = first.values[0] if isinstance(first, ast.JoinedStr) else first
+        is_problem = str(getattr(begin, "value", "")).startswith(PRINTED)
+        is_error = any(ast.unparse(one) == "file=sys.stderr" for one in node.keywords)
+        if not (place.startswith(COMMAND_LINE) or is_problem or is_error):
+            yield f"{place}: prints {ast.unparse(first)[:40] if first else 'a line'}"
+
+
 def readable_code(content: Zip) -> Iterator[str]:
     """Everything can be read and is finished."""
     for name, text in content.texts():
@@ -566,8 +598,8 @@ RULES: dict[str, Callable[[Zip], Iterator[str]]] = {
     rule.__name__: rule
     for rule in (
         entries, binaries, wheels, sizes, imports, modules, redundant_files, manifest, links, manual, import_state,
-        network, dynamic_code, preferences, permissions, own_folder, registration, readable_code, pictures, paths,
-        names, own_package, disclosures, tooltips,
+        network, dynamic_code, preferences, permissions, own_folder, registration, replaced_parts, console,
+        readable_code, pictures, paths, names, own_package, disclosures, tooltips,
     )
 }  # fmt: skip
 
