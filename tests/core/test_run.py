@@ -185,6 +185,19 @@ def test_publish_runs_every_part(
     assert found == ["bpy tools/translations.py", platforms, clips, f"{sys.executable} run.py site"]
 
 
+def test_rotation_reaches_each_part(runner: ModuleType) -> None:
+    """The slices of CI choose each of the longer window tests, and each language of the catalogues."""
+    text = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    lists = {name: words.split() for name, words in re.findall(r"(\w+)=\(([\w ]+)\)", text)}
+    catalogues = {path.stem for path in (ROOT / "dampsim_addon" / "translations").glob("*.po")}
+    chosen = {
+        name: {lists[name][part % int(count)] for part in range(runner.SLICES)}
+        for name, count in re.findall(r"\$\{(\w+)\[part % (\d+)\]\}", text)
+    }
+    assert chosen["longer"] == {"animator", "timing", "tutorials"}
+    assert {name if name in catalogues else name.partition("_")[0] for name in chosen["languages"]} == catalogues
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.stem)
 def test_module_keeps_a_quick_test(path: Path) -> None:
     body = ast.parse(path.read_text(encoding="utf-8")).body
