@@ -259,46 +259,56 @@ def test_bouncing_belly(load: Load, live: ModuleType, tmp_path: Path) -> None:
     )
 
 
+def add_tail_bone(user: TutorialUser) -> None:
+    bpy.ops.object.armature_add()
+    user.rig = bpy.context.object
+    bpy.ops.object.mode_set(mode="EDIT")
+    bone = user.rig.data.edit_bones[0]
+    bone.head, bone.tail = (0.0, 0.0, 1.0), (0.2, 0.0, 1.0)
+
+
+def extrude_tail_bones(user: TutorialUser) -> None:
+    bones = user.rig.data.edit_bones
+    for number in range(1, 4):
+        bone = bones.new(f"Bone {number}")
+        bone.parent, bone.use_connect = bones[number - 1], True
+        bone.head, bone.tail = (0.2 * number, 0.0, 1.0), (0.2 * (number + 1), 0.0, 1.0)
+
+
+def add_tail(user: TutorialUser) -> None:
+    bpy.ops.object.mode_set(mode="OBJECT")
+    bpy.ops.mesh.primitive_uv_sphere_add(radius=1.0, location=(0.4, 0.0, 1.0))
+    user.obj = bpy.context.object
+    user.obj.scale = (7 * 0.06, 0.06, 0.06)
+    bpy.ops.object.transform_apply(location=False, scale=True)
+
+
+def skin_tail(user: TutorialUser) -> None:
+    user.rig.select_set(True)
+    bpy.context.view_layer.objects.active = user.rig
+    assert bpy.ops.object.parent_set(type="ARMATURE_AUTO") == {"FINISHED"}
+
+
+def animate_tail(user: TutorialUser) -> None:
+    bone = user.rig.pose.bones[0]
+    bone.rotation_mode = "XYZ"
+    for frame, angle in ((1, 0.0), (20, 0.0), (40, np.radians(17.0))):
+        bone.rotation_euler.x = angle
+        bone.keyframe_insert("rotation_euler", frame=frame)
+
+
 @pytest.mark.slow
 def test_tail_that_rests_on_a_frame(load: Load, live: ModuleType, tmp_path: Path) -> None:
     user = TutorialUser(load, tmp_path)
     rests: list[float] = []
 
-    def skinned_tail() -> None:
-        bpy.ops.object.armature_add()
-        user.rig = bpy.context.object
-        bpy.ops.object.mode_set(mode="EDIT")
-        bones = user.rig.data.edit_bones
-        bones[0].head, bones[0].tail = (0.0, 0.0, 1.0), (0.2, 0.0, 1.0)
-        for number in range(1, 4):
-            bone = bones.new(f"Bone {number}")
-            bone.parent, bone.use_connect = bones[number - 1], True
-            bone.head, bone.tail = (0.2 * number, 0.0, 1.0), (0.2 * (number + 1), 0.0, 1.0)
-        bpy.ops.object.mode_set(mode="OBJECT")
-        bpy.ops.mesh.primitive_uv_sphere_add(radius=1.0, location=(0.4, 0.0, 1.0))
-        user.obj = bpy.context.object
-        user.obj.scale = (0.42, 0.06, 0.06)
-        bpy.ops.object.transform_apply(location=True, scale=True)
-        user.rig.select_set(True)
-        bpy.context.view_layer.objects.active = user.rig
-        assert bpy.ops.object.parent_set(type="ARMATURE_AUTO") == {"FINISHED"}
-
-    def animate() -> None:
-        bone = user.rig.pose.bones[0]
-        bone.rotation_mode = "XYZ"
-        for frame, angle in ((1, 0.0), (20, 0.0), (40, 0.3)):
-            bone.rotation_euler.x = angle
-            bone.keyframe_insert("rotation_euler", frame=frame)
-        # The stop.
-        make_linear(user.rig)
-
     def set_range() -> None:
         user.scene.frame_start, user.scene.frame_end = 1, 80
 
     def add() -> None:
-        user.activate(user.obj)
         user.add()
-        weights, along = user.weights(), np.array([vertex.co.x for vertex in user.obj.data.vertices])
+        # The origin of the mesh is its middle, and the tail begins 0.4 m before it.
+        weights, along = user.weights(), np.array([vertex.co.x + 0.4 for vertex in user.obj.data.vertices])
         assert weights[along < 0.1].min() == 1.0
         assert weights[along > 0.4].max() == 0.0
 
@@ -323,7 +333,7 @@ def test_tail_that_rests_on_a_frame(load: Load, live: ModuleType, tmp_path: Path
     def paint_settle() -> None:
         group, obj = user.obj.vertex_groups.new(name="Tip"), user.obj
         for vertex in obj.data.vertices:
-            group.add([vertex.index], 1.0 - 0.5 * min(max(vertex.co.x / 0.8, 0.0), 1.0), "REPLACE")
+            group.add([vertex.index], 1.0 - 0.5 * min(max(vertex.co.x / 0.8 + 0.5, 0.0), 1.0), "REPLACE")
         obj.dampsim.settle_group = "Tip"
         assert user.play().rest < rests[0] - 2.0
         obj.dampsim.settle_group = ""
@@ -337,11 +347,17 @@ def test_tail_that_rests_on_a_frame(load: Load, live: ModuleType, tmp_path: Path
     user.follow(
         "tail-that-rests-on-a-frame",
         [
-            ("Use any tail that is skinned to a chain of bones", skinned_tail),
-            ("Animate its first bone, and end the animation with a stop", animate),
-            ("Set the frame range to 1 to 80", set_range),
-            ("Select the mesh and press *Add*", add),
-            ("Set *Settle* to 20 and play", set_settle),
+            ("Add an armature. In Edit Mode, set *Head* of its bone to 0, 0, 1 m", lambda: add_tail_bone(user)),
+            ("Select the right end of the bone and press E, X, 0.2", lambda: extrude_tail_bones(user)),
+            ("In Object Mode, add a UV sphere with a radius of 1 m at 0.4, 0, 1 m", lambda: add_tail(user)),
+            ("Select the sphere, then the armature, and press Ctrl+P", lambda: skin_tail(user)),
+            ("In Pose Mode, select the first bone. Insert keyframes of its rotation", lambda: animate_tail(user)),
+            ("Select these keyframes in the Timeline and press T", lambda: make_linear(user.rig)),
+            ("Set *End* in the Timeline to 80", set_range),
+            ("Switch to Object Mode and select the mesh", lambda: user.activate(user.obj)),
+            ("Press N and choose the tab", no_action),
+            ("Press *Add*.", add),
+            ("Set *Settle* to 20, go to frame 1 and press the space bar", set_settle),
             ("Play to the end", measure),
             ("In that case, set *Swing* to the size of the real swing and press", calibrate),
             ("To settle the tip sooner, paint a vertex group", paint_settle),
@@ -351,9 +367,9 @@ def test_tail_that_rests_on_a_frame(load: Load, live: ModuleType, tmp_path: Path
     )
 
 
-# Labels of the buttons that a case of the window test clicks.
+# Labels of the buttons that a case of the window test clicks, and of the entry of a menu.
 BUTTONS = {"add": "Add", "local_add": "Make Local and Add", "convert_add": "Convert to Mesh and Add"}
-BUTTONS |= {"pin_gradient": "Pin Gradient", "pin": "Pin Selected Vertices", "keys": "Apply Mirror"}
+BUTTONS |= {"pin_gradient": "Pin Gradient Top", "pin": "Pin Selected Vertices", "keys": "Apply Mirror"}
 BUTTONS |= {"shown": "Bake to PC2 Cache"}
 
 
