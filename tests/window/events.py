@@ -23,7 +23,7 @@ _PATIENCE = 3.0
 
 
 def shell(*command: str) -> None:
-    subprocess.run(command, check=True, timeout=20)
+    subprocess.run(command, check=True, timeout=120)
 
 
 def shot(name: str) -> None:
