@@ -27,6 +27,7 @@ import os
 import runpy
 import subprocess
 import sys
+import tomllib
 import venv
 from pathlib import Path
 
@@ -75,6 +76,12 @@ def run(*command: object) -> None:
 def exit_code(*command: object) -> int:
     parts = [str(part) for part in command]
     return subprocess.run(parts, cwd=ROOT, env={**VARIABLES, **os.environ}, check=False).returncode
+
+
+def version() -> str:
+    """Return the version of the add-on."""
+    with (ROOT / "blender_manifest.toml").open("rb") as file:
+        return str(tomllib.load(file)["version"])
 
 
 def build_kernel() -> None:
@@ -195,6 +202,8 @@ def main() -> None:
     elif options.task == "compare":
         run(environment("core"), "tools/compare.py", *rest)
     elif options.task == "site":
+        # The header of each page names the version that the site describes.
+        os.environ["DAMPSIM_SITE"] = f"DampSim {version()}"
         run(environment("site"), "-m", "mkdocs", "build", "--strict", "--site-dir", "out/site", *rest)
     elif only_parameters:
         # Does not need the plotting libraries.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import itertools
+import os
 import re
 import runpy
 import subprocess
@@ -183,6 +184,17 @@ def test_publish_runs_every_part(
     assert tool["main"]() == 0
     clips = clips.replace("OUT", str(ROOT / "out" / "publish" / "clips"))
     assert found == ["bpy tools/translations.py", platforms, clips, f"{sys.executable} run.py site"]
+
+
+def test_site_names_its_version(runner: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = list[str]()
+    monkeypatch.setenv("DAMPSIM_SITE", "")
+    monkeypatch.setattr(runner, "environment", lambda name: name)
+    monkeypatch.setattr(runner, "run", lambda *_: names.append(os.environ["DAMPSIM_SITE"]))
+    monkeypatch.setattr(sys, "argv", ["run.py", "site"])
+    runner.main()
+    assert re.fullmatch(r"DampSim \d+\.\d+\.\d+", *names)
+    assert "!ENV [DAMPSIM_SITE, " in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 
 
 def test_rotation_reaches_each_part(runner: ModuleType) -> None:
