@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,22 @@ from .library import (
     require_pattern,
     require_result,
     require_row_count,
+    require_rows,
     require_shape,
     require_sparse,
 )
 
 Places = NDArray[np.int32]
 """Indices of blocks of a matrix; -1 for blocks that it does not have."""
+
+ShellPlaces = tuple[Places, Places, Places, Places, Places]
+"""Products of a shell's Hessian: slots, offsets, left, right and targets, see CompiledShell.places()."""
+
+
+def read_only(places: Places) -> Places:
+    """Return the same array, which the wrappers of the kernel then check once."""
+    places.flags.writeable = False
+    return places
 
 
 class KnownPlaces:
@@ -33,8 +44,8 @@ class KnownPlaces:
     def __init__(self) -> None:
         self._known: tuple[Places, int] | None = None
 
-    def require(self, places: Places, shape: tuple[int, ...], blocks: Array) -> bool:
-        """Return whether the places were checked again.
+    def require(self, places: Places, shape: tuple[int, ...], blocks: Array, lowest: int = -1) -> None:
+        """Check places of at least `lowest`, unless they are known.
 
         Raises ValueError if blocks are not (b, 3, 3), or places have another shape or point beyond them.
         """
@@ -44,9 +55,8 @@ class KnownPlaces:
         if is_new:
             if places.dtype != np.int32 or not places.flags.c_contiguous:
                 raise ValueError("the places are not a contiguous array of 32-bit integers")
-            require_indices(places, shape, len(blocks), "places of blocks", -1)
+            require_indices(places, shape, len(blocks), "places of blocks", lowest)
             self._known = (places, len(blocks)) if is_fixed else None
-        return is_new
 
 
 class CompiledElements:
@@ -138,18 +148,43 @@ class CompiledShell:
         self._buffers = integers(hinges), doubles(rest), starts, columns, doubles(stiffness.data)
         self._pointers = pointers(*self._buffers)
         self._slopes = np.empty((self._count, 4, 3)), np.empty(self._count), np.empty(self._count)
-        self._pair_count = int((stiffness.indices >= np.arange(self._count).repeat(np.diff(stiffness.indptr))).sum())
-        self._known_places = KnownPlaces(), KnownPlaces()
+        self._known_places, self._known_products = KnownPlaces(), tuple[Places, ...]()
+        self._moments = np.empty((0, 4))
         self._evaluated_at: Array | None = None
 
-    @property
-    def pair_nodes(self) -> tuple[Index, Index]:
-        """Nodes (q, 4, 4) of the rows and of the columns of the blocks that each stored pair of hinges adds to."""
+    def couples(self) -> tuple[Index, Index, Index]:
+        """Return the couples of hinges with the nodes of those that they are coupled with: hinge and node (c,).
+
+        Also return the slots (e, 4): the couple of each stored stiffness's row with each node of its column.
+        """
         hinges, _, starts, columns, _ = self._buffers
         rows = np.arange(self._count).repeat(np.diff(starts))
-        upper = columns >= rows
-        first, second = hinges[rows[upper]], hinges[columns[upper]]
-        return first[:, :, None].repeat(4, axis=2).astype(np.int64), second[:, None].repeat(4, axis=1).astype(np.int64)
+        keys, slots = np.unique(rows[:, None] * self._nodes + hinges[columns], return_inverse=True)
+        return keys // self._nodes, keys % self._nodes, slots.reshape(len(rows), 4)
+
+    def pair_nodes(self) -> tuple[Index, Index]:
+        """Return the nodes (c, 4) of the rows and of the columns of the blocks that each couple adds to."""
+        hinge, node, _ = self.couples()
+        return self._buffers[0][hinge].astype(np.int64), node[:, None].repeat(4, axis=1)
+
+    def places(self, places: Places, mirrored: Places) -> ShellPlaces:
+        """Return the products of J^T K J, sorted by the blocks that they add to.
+
+        places, mirrored: (c, 4) of pair_nodes(), and of the transposed blocks.
+
+        The result consists of the slots (e, 4), see couples(), of the offsets (u + 1,) of the products of each block,
+        of the node of a hinge (4 times the hinge plus its place) and the couple (k,) of each product, and of the places
+        (u,) of the blocks, of two transposed ones the first.
+        """
+        hinge, _, slots = self.couples()
+        couple, corner = np.nonzero((places >= 0) & (places <= mirrored))
+        targets = places[couple, corner]
+        order = np.argsort(targets, kind="stable")
+        targets, counts = np.unique(targets, return_counts=True)
+        left, right = (4 * hinge[couple] + corner)[order], couple[order]
+        given = slots, np.append(0, np.cumsum(counts)), left, right, targets
+        first, second, third, fourth, last = (read_only(integers(one)) for one in given)
+        return first, second, third, fourth, last
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
         """Return the energy in J and its gradient (n, 3) in N at positions (n, 3) m."""
@@ -160,23 +195,41 @@ class CompiledShell:
         self._evaluated_at = x
         return float(value), gradient
 
-    def add_blocks(self, positions: Array, factor: float, places: tuple[Places, Places], blocks: Array) -> None:
+    def add_blocks(self, positions: Array, factor: float, places: ShellPlaces, blocks: Array) -> None:
         """Add J^T K J times a factor to blocks (b, 3, 3); to the first of two transposed ones.
 
-        places: (q, 4, 4) of pair_nodes, and of the transposed blocks.
+        places: see places().
+
+        Raises ValueError if the arrays do not match.
         """
         # The last evaluation was usually here, and its slopes are still stored.
         if self._evaluated_at is None or not np.array_equal(self._evaluated_at, positions):
             self.value_gradient(positions)
-        first, second = places
-        # A list, so that both are checked.
-        is_new = [known.require(one, (self._pair_count, 4, 4), blocks)
-                  for known, one in zip(self._known_places, places, strict=True)]  # fmt: skip
-        if any(is_new) and ((first < 0) != (second < 0)).any():
-            raise ValueError("a block is missing, and its transposed one is not")
+        *products, targets = places
+        self._require_products(tuple(products), len(targets))
+        self._known_places.require(targets, (len(targets),), blocks, 0)
+        slots, offsets, left, right = products
         self._library.shell_blocks(
-            self._count, *self._pointers[2:], self._fade, factor, *pointers(*self._slopes[:2], *places, blocks)
-        )
+            self._count, *self._pointers[2:], self._fade, factor, *pointers(*self._slopes[:2], slots),
+            len(self._moments), self._moments.ctypes.data, len(targets),
+            *pointers(offsets, left, right, targets, blocks),
+        )  # fmt: skip
+
+    def _require_products(self, products: tuple[Places, ...], count: int) -> None:
+        """Check slots, offsets, left and right of a number of blocks, unless they are known and read-only."""
+        if len(products) == len(self._known_products) and all(map(is_, products, self._known_products)):
+            return
+        slots, offsets, left, right = products
+        for one in products:
+            if one.dtype != np.int32 or not one.flags.c_contiguous:
+                raise ValueError("the products are not contiguous arrays of 32-bit integers")
+        couples = int(slots.max(initial=-1)) + 1
+        require_indices(slots, (len(self._buffers[3]), 4), max(couples, 1), "couples")
+        require_rows(offsets, count, len(left), "products")
+        require_indices(left, (len(left),), max(4 * self._count, 1), "nodes of products")
+        require_indices(right, (len(left),), max(couples, 1), "couples of products")
+        is_fixed = not any(one.flags.writeable for one in products)
+        self._known_products, self._moments = products if is_fixed else (), np.empty((couples, 4))
 
 
 class BlockFactors:
@@ -207,19 +260,32 @@ class BlockFactors:
             raise ValueError("the diagonal blocks are not on the diagonal")
         self._library, self._count, self._stored = library, count, stored
         pattern = map(integers, (starts, columns, diagonal, mirror))
-        marks, shift = np.empty(count, dtype=np.int32), np.zeros(1, dtype=np.float32)
-        stores = [np.empty((stored, 3, 4), dtype=np.float32) for _ in range(2)]
-        self._buffers = *pattern, marks, shift, *stores
-        *self._pattern, self._mirror, self._marks, self._shift, self._matrix, self._factors = pointers(*self._buffers)
+        shift, stores = np.zeros(1, dtype=np.float32), np.empty((2, stored, 3, 4), dtype=np.float32)
+        self._buffers = *pattern, shift, *stores, *self._pairs(starts, columns, diagonal)
+        *self._pattern, self._mirror, self._shift, self._matrix, self._factors = pointers(*self._buffers[:7])
+        self._products = pointers(*self._buffers[7:])
         self._size, self.is_valid = 0.0, False
+
+    def _pairs(self, starts: Places, columns: Places, diagonal: Places) -> tuple[Places, Places]:
+        """Return the offsets (b + 1,) of the pairs of blocks (k, 2) whose products the factors of each block need."""
+        lower = diagonal - starts[:-1]
+        is_lower = columns < np.arange(self._count).repeat(np.diff(starts))
+        most = int(lower[columns[is_lower]].sum(dtype=np.int64))
+        if most > np.iinfo(np.int32).max:
+            raise ValueError(f"{most} products of blocks are too many")
+        marks, offsets = np.empty(self._count, dtype=np.int32), np.empty(self._stored + 1, dtype=np.int32)
+        pairs = np.empty((most, 2), dtype=np.int32)
+        given = integers(starts), integers(columns), integers(diagonal)
+        count = self._library.block_pairs(self._count, *pointers(*given, marks, offsets, pairs))
+        return offsets, pairs[:count].copy()
 
     def factorise(self, blocks: Array) -> bool:
         """Factorise a matrix (b, 3, 3), read from the first of two transposed blocks, and return is_valid."""
         require_shape(blocks, (self._stored, 3, 3), "blocks")
         values = doubles(blocks)
         self._size = self._library.block_factorise(
-            self._count, *self._pattern, self._mirror, values.ctypes.data, self._marks, self._matrix, self._factors,
-            self._shift,
+            self._count, *self._pattern, self._mirror, values.ctypes.data, *self._products, self._matrix,
+            self._factors, self._shift,
         )  # fmt: skip
         self.is_valid = self._size > 0.0
         return self.is_valid

@@ -242,12 +242,14 @@ def _check_membrane(loaded: KernelLibrary) -> bool:
 
 def _check_shell(loaded: KernelLibrary) -> bool:
     """Return whether energy, forces and Hessian of a hinge that is bent by a right angle are right."""
-    nodes, starts, columns, places = (np.array(one, dtype=np.int32) for one in (range(4), [0, 1], [0], range(16)))
+    lists = range(4), [0, 1], [0], range(0, 17), np.arange(4).repeat(4), np.tile(range(4), 4), range(16)
+    nodes, starts, columns, *places = (np.array(one, dtype=np.int32) for one in lists)
     x = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
     stiffness, forces, blocks = (starts, columns, np.array([3.0])), np.zeros((4, 3)), np.zeros((16, 3, 3))
     slopes, excess, coupled = np.full(12, np.nan), np.full(1, np.nan), np.full(1, np.nan)
     energy = _call(loaded.shell, 1, nodes, np.array([0.5]), *stiffness, 2.0, x, slopes, excess, coupled, forces)
-    _call(loaded.shell_blocks, 1, *stiffness, 2.0, 1.0, slopes, excess, places, places, blocks)
+    products = nodes, 4, np.full((4, 4), np.nan), 16, *places
+    _call(loaded.shell_blocks, 1, *stiffness, 2.0, 1.0, slopes, excess, *products, blocks)
     # The normals are at a right angle; a corner at distance 2 turns its side by 1/2 rad per metre.
     bend = float(excess[0])
     known = _is_close(abs(bend + 0.5), np.pi / 2.0) and _is_close(energy, 1.5 * bend**2)
@@ -317,9 +319,16 @@ def _check_blocks(loaded: KernelLibrary) -> bool:
     """Return whether two nodes are solved, which an incomplete factorisation does completely."""
     dense, blocks = _two_node_matrix()
     *rows, mirror = (np.array(one, dtype=np.int32) for one in ([0, 2, 4], [0, 1, 0, 1], [0, 3], [0, 2, 1, 3]))
-    marks, shift = np.full(2, -1, dtype=np.int32), np.zeros(1, dtype=np.float32)
+    shift, products = np.zeros(1, dtype=np.float32), (np.full(5, -1, dtype=np.int32), np.zeros((1, 2), dtype=np.int32))
     matrix, factors = np.full((2, 4, 3, 4), np.nan, dtype=np.float32)
-    size = _call(loaded.block_factorise, 2, *rows, mirror, blocks, marks, matrix, factors, shift)
+    _call(loaded.block_pairs, 2, *rows, np.zeros(2, dtype=np.int32), *products)
+    # Of three coupled nodes, only the block of the last two has a pair.
+    three = (np.array(one, dtype=np.int32) for one in ([0, 3, 6, 9], 3 * [0, 1, 2], [0, 4, 8]))
+    offsets, pairs = np.full(10, -1, dtype=np.int32), np.full((1, 2), -1, dtype=np.int32)
+    count = _call(loaded.block_pairs, 3, *three, np.zeros(3, dtype=np.int32), offsets, pairs)
+    if count != 1 or offsets.tolist() != 8 * [0] + [1, 1] or pairs.tolist() != [[6, 3]]:
+        return False
+    size = _call(loaded.block_factorise, 2, *rows, mirror, blocks, *products, matrix, factors, shift)
     right, found, again, norm = np.arange(1.0, 7.0), np.full(6, np.nan), np.full(6, np.nan), np.full(1, np.nan)
     vectors, none = np.full((8, 4), np.nan, dtype=np.float32), np.zeros(2, dtype=np.int32)
     _call(loaded.block_solve, 2, *rows, factors, size, right, vectors, found)

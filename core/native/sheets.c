@@ -249,66 +249,46 @@ WIDE SHOWN double dampsim_shell(int64_t h, const int32_t *restrict nodes, const 
 
 typedef double wide __attribute__((vector_size(32), aligned(8)));
 
-/* A vector (x, y, z), arranged for the first eight entries of its product with another one as a row and as a column. */
-struct outer {
-    wide rows[2], columns[2];
-    double last;
-};
-
-WIDE static inline struct outer outer_of(const double *v)
-{
-    const double x = v[0], y = v[1], z = v[2];
-    return (struct outer){{{x, x, x, y}, {y, y, z, z}}, {{x, y, z, x}, {y, z, x, y}}, z};
-}
-
-/* Add the product of a column and a row to a block (3, 3). */
-WIDE static inline void add_outer(const struct outer *column, const struct outer *row, double *block)
-{
-    wide *entries = (wide *)block;
-    entries[0] += column->rows[0] * row->columns[0];
-    entries[1] += column->rows[1] * row->columns[1];
-    block[8] += column->last * row->last;
-}
-
 /* Add J^T K J times factor to blocks, see dampsim_shell(), whose slopes and excess are used.
  *
- * places: (pairs, 4, 4) index of the block of each pair of nodes, or -1, for each stored value whose column is not
- * less than its row; mirrored: the same of the transposed blocks. Of the two, only the one with the lower index is
- * computed.
+ * A couple is a hinge a with one of the nodes of the hinges that K couples it with. Its moment, the sum of K_ab J_b at
+ * that node, is computed once and not for each node of the hinge.
+ * slots: (e, 4) couple of each stored value's row with each node of its column.  couples: c.  moments: (c, 4) workspace.
+ * offsets: (u + 1,) range of the products of each of u blocks.  left, right: node of a hinge, 4 a + i, and couple of
+ * each product.  targets: (u,) index of each block. Of two transposed ones, only the one with the lower index is there.
  */
 WIDE SHOWN void dampsim_shell_blocks(int64_t h, const int32_t *restrict starts, const int32_t *restrict columns,
                                      const double *restrict values, double fade, double factor,
                                      const double *restrict slopes, const double *restrict excess,
-                                     const int32_t *restrict places, const int32_t *restrict mirrored,
+                                     const int32_t *restrict slots, int64_t couples, double *restrict moments,
+                                     int64_t u, const int32_t *restrict offsets, const int32_t *restrict left,
+                                     const int32_t *restrict right, const int32_t *restrict targets,
                                      double *restrict blocks)
 {
-    int64_t pair = 0;
+    wide *moment = (wide *)moments;
+    for (int64_t c = 0; c < couples; c++) moment[c] = (wide){0.0, 0.0, 0.0, 0.0};
     for (int64_t a = 0; a < h; a++)
         for (int32_t e = starts[a]; e < starts[a + 1]; e++) {
             const int64_t b = columns[e];
-            if (b < a) continue;
-            const int32_t *into = places + 16 * pair, *back = mirrored + 16 * pair++;
             const int faded = excess[a] > fade || excess[a] < -fade || excess[b] > fade || excess[b] < -fade;
             if (a != b && faded) continue;
-            const double *left = slopes + 12 * a, *right = slopes + 12 * b;
-            double scaled[12];
-            for (int k = 0; k < 12; k++) scaled[k] = factor * values[e] * left[k];
-            struct outer first[4], second[4];
-            for (int i = 0; i < 4; i++) {
-                first[i] = outer_of(scaled + 3 * i);
-                second[i] = outer_of(right + 3 * i);
+            const double scale = factor * values[e];
+            for (int j = 0; j < 4; j++) {
+                const double *slope = slopes + 12 * b + 3 * j;
+                moment[slots[4 * (int64_t)e + j]] += scale * (wide){slope[0], slope[1], slope[2], 0.0};
             }
-            /* Which of two transposed blocks has the lower index is hard to predict, so nothing branches on it. */
-            for (int i = 0; i < 4; i++)
-                for (int j = a == b ? i : 0; j < 4; j++) {
-                    const int32_t place = into[4 * i + j], other = back[4 * i + j];
-                    if (place < 0) continue;
-                    const struct outer *column = place > other ? a == b ? first + j : second + j : first + i;
-                    const struct outer *row = place > other ? a == b ? second + i : first + i : second + j;
-                    add_outer(column, row, blocks + 9 * (int64_t)(place < other ? place : other));
-                    if (place == other && a != b) add_outer(second + j, first + i, blocks + 9 * (int64_t)place);
-                }
         }
+    for (int64_t k = 0; k < u; k++) {
+        wide rows[3] = {{0.0, 0.0, 0.0, 0.0}, {0.0, 0.0, 0.0, 0.0}, {0.0, 0.0, 0.0, 0.0}};
+        for (int32_t p = offsets[k]; p < offsets[k + 1]; p++) {
+            const double *slope = slopes + 3 * (int64_t)left[p];
+            const wide row = moment[right[p]];
+            for (int x = 0; x < 3; x++) rows[x] += slope[x] * row;
+        }
+        double *into = blocks + 9 * (int64_t)targets[k];
+        for (int x = 0; x < 3; x++)
+            for (int y = 0; y < 3; y++) into[3 * x + y] += rows[x][y];
+    }
 }
 
 /* ---- Linear solver ---- */
@@ -360,36 +340,32 @@ static inline int invert_cholesky(const four *block, four *found)
 /* Factorise a matrix incompletely on its own pattern, with diagonal blocks times 1 + shift.
  *
  * Below the diagonal, factors receives L; above it, L^T; on it, the inverse of L's diagonal block.
- * marks: (n,) workspace of -1.  Return whether all pivots are positive.
+ * offsets, pairs: see dampsim_block_pairs().  Return whether all pivots are positive.
  */
 WIDE static int factorise(int64_t n, const int32_t *starts, const int32_t *columns, const int32_t *diagonal,
-                          const int32_t *mirror, const four *matrix, float shift, int32_t *marks, four *factors)
+                          const int32_t *mirror, const four *matrix, float shift, const int32_t *offsets,
+                          const int32_t *pairs, four *factors)
 {
-    int fine = 1;
-    for (int64_t i = 0; i < n && fine; i++) {
-        for (int32_t e = starts[i]; e < diagonal[i]; e++) marks[columns[e]] = e;
+    for (int64_t i = 0; i < n; i++) {
         four pivot[3];
         for (int c = 0; c < 3; c++) pivot[c] = matrix[3 * (int64_t)diagonal[i] + c] * (1.0f + shift);
         for (int32_t e = starts[i]; e < diagonal[i]; e++) {
-            const int64_t k = columns[e];
             four sum[3];
             for (int c = 0; c < 3; c++) sum[c] = matrix[3 * (int64_t)e + c];
-            for (int32_t other = starts[k]; other < diagonal[k]; other++) {
-                const int32_t mine = marks[columns[other]];
-                if (mine < 0) continue;
-                const four *A = factors + 3 * (int64_t)mine, *B = factors + 3 * (int64_t)other;
+            for (int32_t p = offsets[e]; p < offsets[e + 1]; p++) {
+                const four *A = factors + 3 * (int64_t)pairs[2 * (int64_t)p];
+                const four *B = factors + 3 * (int64_t)pairs[2 * (int64_t)p + 1];
                 for (int c = 0; c < 3; c++) sum[c] -= A[0] * B[0][c] + A[1] * B[1][c] + A[2] * B[2][c];
             }
-            const four *inverse = factors + 3 * (int64_t)diagonal[k];
+            const four *inverse = factors + 3 * (int64_t)diagonal[columns[e]];
             four *L = factors + 3 * (int64_t)e, *T = factors + 3 * (int64_t)mirror[e];
             for (int c = 0; c < 3; c++) L[c] = sum[0] * inverse[0][c] + sum[1] * inverse[1][c] + sum[2] * inverse[2][c];
             for (int c = 0; c < 3; c++) T[c] = (four){L[0][c], L[1][c], L[2][c], 0.0f};
             for (int c = 0; c < 3; c++) pivot[c] -= L[0] * L[0][c] + L[1] * L[1][c] + L[2] * L[2][c];
         }
-        fine = invert_cholesky(pivot, factors + 3 * (int64_t)diagonal[i]);
-        for (int32_t e = starts[i]; e < diagonal[i]; e++) marks[columns[e]] = -1;
+        if (!invert_cholesky(pivot, factors + 3 * (int64_t)diagonal[i])) return 0;
     }
-    return fine;
+    return 1;
 }
 
 /* Solve L L^T x = right; x may be right. */
@@ -441,17 +417,50 @@ static inline float shift_of(int number)
     return shift;
 }
 
+/* Write the pairs of blocks whose products dampsim_block_factorise() subtracts, and return their number.
+ *
+ * starts: (n + 1,).  columns: (b,), ascending in each row.  diagonal: (n,) index of each row's diagonal block.
+ * marks: (n,) workspace.  offsets: (b + 1,) receives the range of the pairs of each block; only those below the diagonal
+ * have any.  pairs: (k, 2) receives a block of the same row and one of the row of its column, both in the same column.
+ */
+SHOWN int64_t dampsim_block_pairs(int64_t n, const int32_t *restrict starts, const int32_t *restrict columns,
+                                  const int32_t *restrict diagonal, int32_t *restrict marks,
+                                  int32_t *restrict offsets, int32_t *restrict pairs)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) marks[i] = -1;
+    for (int64_t i = 0; i < n; i++) {
+        for (int32_t e = starts[i]; e < diagonal[i]; e++) marks[columns[e]] = e;
+        for (int32_t e = starts[i]; e < starts[i + 1]; e++) {
+            offsets[e] = (int32_t)count;
+            if (e >= diagonal[i]) continue;
+            const int64_t k = columns[e];
+            for (int32_t other = starts[k]; other < diagonal[k]; other++) {
+                const int32_t mine = marks[columns[other]];
+                if (mine < 0) continue;
+                pairs[2 * count] = mine;
+                pairs[2 * count++ + 1] = other;
+            }
+        }
+        for (int32_t e = starts[i]; e < diagonal[i]; e++) marks[columns[e]] = -1;
+    }
+    offsets[starts[n]] = (int32_t)count;
+    return count;
+}
+
 /* Factorise blocks (b, 3, 3) incompletely for dampsim_block_solve() and dampsim_block_cg().
  *
  * starts: (n + 1,).  columns: (b,), ascending in each row.  diagonal: (n,) index of each row's diagonal block.
- * mirror: (b,) index of the transposed block; of two, the one with the lower index is used.  marks: (n,) workspace.
+ * mirror: (b,) index of the transposed block; of two, the one with the lower index is used.
+ * offsets, pairs: see dampsim_block_pairs().
  * matrix, factors: (b, 3, 4) receive the blocks and their factors in single precision, divided by the returned number.
  * shift: that of the last matrix, or 0; receives the smallest one that suffices, or 0 if none does.
  */
 WIDE SHOWN double dampsim_block_factorise(int64_t n, const int32_t *restrict starts, const int32_t *restrict columns,
                                           const int32_t *restrict diagonal, const int32_t *restrict mirror,
-                                          const double *restrict blocks, int32_t *restrict marks,
-                                          float *restrict matrix, float *restrict factors, float *restrict shift)
+                                          const double *restrict blocks, const int32_t *restrict offsets,
+                                          const int32_t *restrict pairs, float *restrict matrix,
+                                          float *restrict factors, float *restrict shift)
 {
     double size = 0.0;
     for (int64_t i = 0; i < n; i++)
@@ -467,9 +476,9 @@ WIDE SHOWN double dampsim_block_factorise(int64_t n, const int32_t *restrict sta
     while (lowest < SHIFTS - 1 && shift_of(lowest) < *shift) lowest++;
     int number = lowest ? lowest - 1 : 0, has_failed = 0;
     while (number < SHIFTS) {
-        for (int64_t i = 0; i < n; i++) marks[i] = -1;
         *shift = shift_of(number);
-        if (!factorise(n, starts, columns, diagonal, mirror, (const four *)matrix, *shift, marks, (four *)factors)) {
+        if (!factorise(n, starts, columns, diagonal, mirror, (const four *)matrix, *shift, offsets, pairs,
+                       (four *)factors)) {
             has_failed = 1;
             number++;
         } else if (has_failed || !number)

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from ..base.arrays import Array, Index
 from ..contact.penalty_and_friction import CompiledContactPotential, ContactPotential, ContactSet
 from ..materials import Corotational, Energy, ShellBending
-from ..native.elements import BlockFactors, Places
+from ..native.elements import BlockFactors, Places, ShellPlaces, read_only
 from ..native.library import KernelLibrary
 from ..solvers.factorisation import LowRank, LowRankUpdate, factorise
 from .step_potential import StepPotential
@@ -86,7 +86,7 @@ class BlockPattern:
         keys = rows * self.count + columns
         found = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         is_stored = (rows >= 0) & (columns >= 0) & (self.keys[found] == keys)
-        return _read_only(np.where(is_stored, found, -1).astype(np.int32))
+        return read_only(np.where(is_stored, found, -1).astype(np.int32))
 
     def with_blocks(self, rows: Index, columns: Index) -> tuple[BlockPattern, Index] | None:
         """Return the pattern with further blocks and their transposes, and the new place of each block.
@@ -107,13 +107,7 @@ class BlockPattern:
 
 def _moved_places(places: Places, moved: Index) -> Places:
     """Return places after their blocks have moved; -1 stays."""
-    return _read_only(np.append(moved, -1)[places].astype(np.int32))
-
-
-def _read_only(places: Places) -> Places:
-    """Return the same array, which the wrappers of the kernel then check once."""
-    places.flags.writeable = False
-    return places
+    return read_only(np.append(moved, -1)[places].astype(np.int32))
 
 
 @dataclass(frozen=True)
@@ -121,15 +115,15 @@ class ElementPattern:
     """Pattern of the elements of a system, and the places of each energy in it.
 
     slot: (n,) row of each node; -1 for hard pins.  order: (f,) row of v of each row.
-    places: of each energy of the potential: of a Corotational, (m, 3, 3); of a curved ShellBending, those of its pairs
-        and of the transposed ones; of others None.
+    places: of each energy of the potential: of a Corotational, (m, 3, 3); of a curved ShellBending, see
+        CompiledShell.places(); of others None.
     topology: objects that identify the elements.
     """
 
     pattern: BlockPattern
     slot: Index
     order: Index
-    places: tuple[Places | tuple[Places, Places] | None, ...]
+    places: tuple[Places | ShellPlaces | None, ...]
     topology: tuple[object, ...]
 
     @staticmethod
@@ -150,13 +144,14 @@ class ElementPattern:
         if potential.links is not None:
             pairs.append(matrix_pairs(potential.link_hessian(x), 0))
         pattern, slot, order = BlockPattern.ordered(free_index, pairs)
-        places: list[Places | tuple[Places, Places] | None] = []
+        places: list[Places | ShellPlaces | None] = []
         for (_, _, energy), (first, second) in zip(potential.scaled_energies, pairs, strict=False):
             if isinstance(energy, Corotational):
                 places.append(pattern.places(slot[first], slot[second]))
             elif isinstance(energy, ShellBending) and energy.coordinate_hessian is None:
-                ends = slot[first], slot[second]
-                places.append((pattern.places(*ends), pattern.places(*ends[::-1])))
+                ends, shell = (slot[first], slot[second]), energy.compiled()
+                assert shell is not None
+                places.append(shell.places(pattern.places(*ends), pattern.places(*ends[::-1])))
             else:
                 places.append(None)
         return ElementPattern(pattern, slot, order, tuple(places), ElementPattern.topology_of(potential))
@@ -170,7 +165,7 @@ class ElementPattern:
         places = tuple(
             None
             if one is None
-            else (_moved_places(one[0], moved), _moved_places(one[1], moved))
+            else (*one[:4], _moved_places(one[4], moved))
             if isinstance(one, tuple)
             else _moved_places(one, moved)
             for one in self.places
@@ -185,7 +180,7 @@ def _pairs_of_energy(energy: Energy, part: slice, x: Array) -> Pairs:
     if isinstance(energy, ShellBending) and energy.coordinate_hessian is None:
         compiled = energy.compiled()
         assert compiled is not None
-        rows, columns = compiled.pair_nodes
+        rows, columns = compiled.pair_nodes()
         return rows + part.start, columns + part.start
     if isinstance(energy, ShellBending):
         matrix = energy.coordinate_hessian

@@ -138,7 +138,8 @@ def calls() -> dict[str, list[Call]]:
             }),
             ("value_gradient", {"positions": x}),
             ("add_blocks", {
-                **sheet, "places": 2 * (np.zeros((3, 4, 4), dtype=np.int32),), "blocks": blocks.copy(),
+                **sheet, "blocks": blocks.copy(),
+                "places": (int32(*4 * [[0, 0, 0, 0]]), int32(0, 1, 2), int32(0, 7), int32(0, 0), int32(0, 4)),
             }),
         ],
         "block factors": [
@@ -343,7 +344,11 @@ REFUSED: list[tuple[str, int, str, Callable[[Any], Any]]] = [
     ("shell", 0, "rest", lambda rest: np.full_like(rest, 1e300)),
     ("shell", 0, "rest", lambda rest: np.full_like(rest, -np.inf)),
     ("shell", 2, "blocks", _read_only),
-    ("shell", 2, "places", lambda places: (places[0], places[1] - 1)),
+    ("shell", 2, "places", lambda one: (one[0] - 1, *one[1:])),
+    ("shell", 2, "places", lambda one: (one[0], int32(0, 3, 2), *one[2:])),
+    ("shell", 2, "places", lambda one: (*one[:2], int32(0, 8), *one[3:])),
+    ("shell", 2, "places", lambda one: (*one[:3], int32(0, 1), one[4])),
+    ("shell", 2, "places", lambda one: (*one[:4], one[4] - 1)),
     ("membrane", 2, "blocks", _read_only),
     ("pieces", 1, "tasks", _read_only),
     ("pieces", 1, "slopes", _read_only),
