@@ -194,9 +194,20 @@ class AnimatedReference(ReferenceMotion):
         start, end = (Rotation.from_matrix(turn) for turn in self.frame_rotations)
         return start, (end * start.inv()).as_rotvec()
 
+    @cached_property
+    def _turns(self) -> dict[float, Array]:
+        """Rotations (n, 3, 3) at fractions of the step: the end of a part is the start of the next one."""
+        return {}
+
+    def _turn_at(self, fraction: float) -> Array:
+        if fraction not in self._turns:
+            start, way = self._turn
+            self._turns[fraction] = (Rotation.from_rotvec(way * fraction) * start).as_matrix()
+        return self._turns[fraction]
+
     def subinterval(self, index: int, count: int) -> AnimatedReference:
-        (start, way), shift = self._turn, self.frame_origins[1] - self.frame_origins[0]
+        shift = self.frame_origins[1] - self.frame_origins[0]
         ends = [index / count, (index + 1) / count]
-        turns = [(Rotation.from_rotvec(way * t) * start).as_matrix() for t in ends]
+        turns = [self._turn_at(t) for t in ends]
         places = (self.frame_origins[0] + shift * ends[0], self.frame_origins[0] + shift * ends[1])
         return AnimatedReference((turns[0], turns[1]), places, self.offsets)

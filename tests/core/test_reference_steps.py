@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from damping_cases import assert_close, make_damping, spring_chain
+from dampsim.core.bodies.surface_binding import AnimatedReference
 from dampsim.core.literature.damping.damping import Damping, PotentialDamping
 from dampsim.core.literature.damping.viscous_dampings import Dissipation
 from dampsim.core.literature.integrators import INTEGRATORS, Integrator, IntegratorStepper, methods
@@ -151,3 +153,17 @@ def test_subinterval_inputs_interpolate_pins() -> None:
         np.testing.assert_allclose(part.start, 1.0 + end * k / 3, atol=1e-15)
         np.testing.assert_allclose(part.end, 1.0 + end * (k + 1) / 3, atol=1e-15)
     assert whole.subinterval(0, 1) is whole
+
+
+def test_parts_share_rotations_between_them() -> None:
+    """A part starts with the rotations at the end of the one before, which are computed once."""
+    turns = [Rotation.from_rotvec(angle * np.eye(3)) for angle in (0.2, 1.4)]
+    whole = AnimatedReference(
+        (turns[0].as_matrix(), turns[1].as_matrix()), (np.zeros((3, 3)), np.ones((3, 3))), np.eye(3)
+    )
+    parts = [whole.subinterval(k, 4) for k in range(4)]
+    for one, following in itertools.pairwise(parts):
+        assert one.frame_rotations[1] is following.frame_rotations[0]
+    half = Rotation.from_rotvec(0.8 * np.eye(3)).as_matrix()
+    np.testing.assert_allclose(parts[1].frame_rotations[1], half, atol=1e-12)
+    np.testing.assert_allclose(parts[3].frame_rotations[1], whole.frame_rotations[1], atol=1e-12)
