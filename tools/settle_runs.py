@@ -416,6 +416,10 @@ def _measured(run: Run, rng: np.random.Generator) -> Run:
         seed = int(rng.integers(2**31))
         for _ in range(_SPEED_TRIALS):
             ways, lead, iterations = _ways_after_stop(body, run, np.random.default_rng(seed), gravity, fps, speed)
+            if not ways.any():
+                # A straight rope does not feel a turn about itself.
+                seed = int(rng.integers(2**31))
+                continue
             reached = measure(ways)[0] / body.surface.size
             if abs(np.log(reached / run.pull)) < _DEFLECTION_TOLERANCE:
                 break
@@ -533,9 +537,7 @@ PAGE = """# Settle and Bounce, measured
 [settle.csv](settle.csv). This command measures the runs that the
 file lacks, and `python run.py docs` writes this page from it:
 
-    python tools/settle_runs.py docs/validation/settle.csv --count 600 --series 84
-
-{missing}
+    python tools/settle_runs.py docs/validation/settle.csv --count 600 --series 135
 
 ![Deflection against frames](settle.png)
 
@@ -563,6 +565,8 @@ it was pulled, or if it takes more than 40 s. *Iterations* is the median of the 
 - **A turn about the line of the pins** does not move the pins. The settle time therefore counts from the start of the turn instead of its stop, four
   frames later.
 - **Swings that deviate from the law**, as after far pulls, may lose a last peak that is just above 1%. They then rest up to one swing early.
+- **A stop along a direction in which a body is stiff** hardly moves it, and it rests at once: a card that stops in its own plane, a hanging rope or a
+  cube of wires that stops lengthwise. Such runs, at up to 1,300 sizes per second, are the earliest ones in the tables.
 - **Slack folds** rest on time. Where they are much slower than *Settle*, they are brought to rest faster than they would fall.
 - **Solids that a turn crushes or stretches** still miss, and so do a few in which a swing beyond the law's last one stays near the threshold of 1%.
 - **The overshoot** of a far bend differs from Bounce, because the force follows the dials, not the deflection. It is limited where it would be too
@@ -602,24 +606,14 @@ it was pulled, or if it takes more than 40 s. *Iterations* is the median of the 
 
 {worst}
 """
-MISSING = """The file is not complete: {parts}. The runs of each kind are made in the order of their seeds, and the rest was not
-made for lack of time. The percentages of the {others} runs of other kinds than solids are rough."""
-PAGE_FOLDER, PAGE_RUNS = ROOT / "docs" / "validation", 600
+PAGE_FOLDER = ROOT / "docs" / "validation"
 
 
 def write_page() -> None:
     """Write settle.md from the runs of settle.csv."""
     runs = read(PAGE_FOLDER / "settle.csv")
-    measured = [
-        f"{sum(run.kind == kind for run in runs)} of {KINDS.count(kind) * PAGE_RUNS // len(KINDS)} {kind}"
-        for kind in dict.fromkeys(KINDS)
-    ]
-    missing = ""
-    if len(runs) < PAGE_RUNS:
-        missing = MISSING.format(parts=", ".join(measured), others=len([run for run in runs if run.kind != "solid"]))
     text = PAGE.format(
         count=len(runs),
-        missing=missing,
         kinds=table("kind", group(runs, kind_label)),
         pulls=table("kind and deflection", group(runs, lambda run: f"{run.kind}, {pull_label(run)}")),
         shapes=table("shape", group(runs, lambda run: f"{run.kind}, {run.shape}")),
