@@ -160,8 +160,17 @@ def test_user_preset_saved_and_removed(load: Load, tmp_path: Path) -> None:
     obj.dampsim.settle, obj.dampsim.poisson = 10.0, 0.4
     bpy.ops.script.execute_preset(filepath=str(saved[0]), menu_idname="DAMPSIM_MT_presets")
     assert (obj.dampsim.settle, round(obj.dampsim.poisson, 6)) == (33.0, 0.31)
-    assert bpy.ops.dampsim.preset_add(name="Test Pudding", remove_name=True) == {"FINISHED"}
+    # Only the chosen material is removed, never the one that was saved last, and none of the add-on's own.
+    jelly = next(Path(f) / "jelly.py" for f in bpy.utils.preset_paths("dampsim") if (Path(f) / "jelly.py").is_file())
+    assert bpy.ops.dampsim.preset(filepath=str(jelly)) == {"FINISHED"}
+    assert not bpy.ops.dampsim.preset_remove.poll()
+    assert bpy.ops.dampsim.preset(filepath=str(saved[0])) == {"FINISHED"}
+    assert bpy.ops.dampsim.preset_remove() == {"FINISHED"}
     assert not saved[0].exists()
+    assert jelly.exists()
+    assert obj.dampsim.settle == 33.0
+    with pytest.raises(RuntimeError, match="Material 'Test Pudding' has no file any more"):
+        bpy.ops.dampsim.preset_remove()
 
 
 @pytest.fixture

@@ -355,3 +355,37 @@ def test_command_line_sets_part(load: Load, tmp_path: Path) -> None:
     for entry, words in wrong.items():
         with pytest.raises(options.UsageError, match=words):
             commands._apply_setting(obj, entry)
+
+
+def test_part_takes_dials_of_material(tmp_path: Path) -> None:
+    obj, part = parted(tmp_path)
+    before = obj.dampsim.settle
+    jelly = next(Path(f) / "jelly.py" for f in bpy.utils.preset_paths("dampsim") if (Path(f) / "jelly.py").is_file())
+    assert bpy.ops.dampsim.part_preset(filepath=str(jelly)) == {"FINISHED"}
+    assert (part.settle, part.bounce) == (32.0, 50.0)
+    assert part.follow_through == pytest.approx(0.9)
+    assert (obj.dampsim.settle, part.own_sag) == (before, False)
+    with pytest.raises(RuntimeError, match="is missing"):
+        bpy.ops.dampsim.part_preset(filepath=str(tmp_path / "none.py"))
+    obj.dampsim.parts.clear()
+    assert not bpy.ops.dampsim.part_preset.poll()
+
+
+def test_material_saved_from_part(tmp_path: Path) -> None:
+    """Dials saved from a part fit other parts and whole objects, and leave the stiffness of objects alone."""
+    obj, part = parted(tmp_path)
+    part.settle, part.bounce, part.follow_through = 9.0, 21.0, 0.6
+    assert bpy.ops.dampsim.part_preset_add(name="Test Whisker") == {"FINISHED"}
+    (saved,) = [p for f in bpy.utils.preset_paths("dampsim") for p in Path(f).glob("Test_Whisker.py")]
+    try:
+        part.settle, part.bounce, part.follow_through = 30.0, 0.0, 0.0
+        assert bpy.ops.dampsim.part_preset(filepath=str(saved)) == {"FINISHED"}
+        assert (part.settle, part.bounce, round(part.follow_through, 6)) == (9.0, 21.0, 0.6)
+        sag = obj.dampsim.sag
+        assert bpy.ops.dampsim.preset(filepath=str(saved)) == {"FINISHED"}
+        assert (obj.dampsim.settle, obj.dampsim.bounce, obj.dampsim.sag) == (9.0, 21.0, sag)
+        # The chosen material is the one that the button removes.
+        assert bpy.ops.dampsim.preset_remove() == {"FINISHED"}
+        assert not saved.exists()
+    finally:
+        saved.unlink(missing_ok=True)

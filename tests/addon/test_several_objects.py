@@ -363,6 +363,7 @@ OTHER_OPERATORS = {
     **dict.fromkeys(("together", "select_group", "link", "weld"), "they concern the selection as a whole"),
     **dict.fromkeys(("collider", "no_collider", "floor"), "they concern objects that are not simulated"),
     **dict.fromkeys(("unlink", "part_add", "part_add_bones", "part_remove"), "they edit a list of the active object"),
+    **dict.fromkeys(("part_preset", "part_preset_add"), "they concern the active part"),
     **dict.fromkeys(("muscle_add", "muscle_remove", "muscle_assign", "muscle_key"), "they edit a list of it"),
     **dict.fromkeys(("ghost_add", "ghost_remove", "ghost_pick", "compare"), "they edit a list of it"),
     **dict.fromkeys(("find_walk", "use_walk", "show_walks", "hide_walks"), "a walk belongs to one object"),
@@ -370,7 +371,7 @@ OTHER_OPERATORS = {
     **dict.fromkeys(("setup_save", "use_selected_bones"), "a file or chain has one object"),
     **dict.fromkeys(("bake", "rebake_range", "export", "calibrate"), "a test above shows that they do"),
     **dict.fromkeys(("blend", "remove_blends", "rest_by_frame"), "a test above and test_influence show that they do"),
-    **dict.fromkeys(("preset", "preset_add"), "Blender's menus of presets; a test above shows the first one"),
+    **dict.fromkeys(("preset", "preset_add", "preset_remove"), "menus of presets; a test above shows the first"),
 }
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import bpy
 import bpy.utils.previews
@@ -29,6 +30,8 @@ _HEAD = "import bpy\ndampsim = bpy.context.object.dampsim\n\n"
 _SECTIONS = ("dials",)
 _OTHER_PARAMETERS = ("poisson", "density", "material", "plastic_yield", "plastic_creep", "plastic_most")
 _PARAMETER_NAMES = [p.name for p in PARAMETERS.values() if p.section in _SECTIONS or p.name in _OTHER_PARAMETERS]
+# Folder of the materials that the add-on brings.
+_OWN_FOLDER = Path(__file__).parent / _FOLDER
 # Largest size of a preset file in bytes, and of one of its values in characters.
 _MAX_PRESET_SIZE, _MAX_VALUE_LENGTH = 100_000, 100
 # Exceptions that reading a damaged file raises.
@@ -71,11 +74,16 @@ class DAMPSIM_MT_presets(Menu):
     preset_operator = "script.execute_preset"
 
     def draw(self, context: Context) -> None:
-        for path in material_scripts():
-            icon = material_icon(path.stem)
-            text = material_title(path)
-            entry = self.layout.operator(DAMPSIM_OT_preset.bl_idname, text=translate(text), icon_value=icon)
-            entry.filepath, entry.text = str(path), f"{text}: {_material_summary(path)}" if icon else text
+        draw_materials(self.layout, DAMPSIM_OT_preset.bl_idname)
+
+
+def draw_materials(layout: UILayout, operator: str) -> None:
+    """Draw an entry for each material. operator: bl_idname of a MaterialChoice."""
+    for path in material_scripts():
+        icon = material_icon(path.stem)
+        text = material_title(path)
+        entry = layout.operator(operator, text=translate(text), icon_value=icon)
+        entry.filepath, entry.text = str(path), f"{text}: {_material_summary(path)}" if icon else text
 
 
 def preset_values(path: Path) -> dict[str, Any]:
@@ -111,12 +119,11 @@ def _material_summary(path: Path) -> str:
     return ", ".join(text.format(float(values[name])) for name, text in named.items() if name in values)
 
 
-class DAMPSIM_OT_preset(Operator):
-    """Set the dials of the selected objects to those of a material"""
+class MaterialChoice:
+    """Base class of operators that set dials to those of a material."""
 
-    bl_idname = "dampsim.preset"
     bl_label = "Material"
-    bl_options = {"REGISTER", "UNDO"}
+    bl_options: ClassVar[set[str]] = {"REGISTER", "UNDO"}
 
     filepath: StringProperty(subtype="FILE_PATH", options={"SKIP_SAVE", "HIDDEN"})
     text: StringProperty(options={"SKIP_SAVE", "HIDDEN"})
@@ -124,10 +131,6 @@ class DAMPSIM_OT_preset(Operator):
     @classmethod
     def description(cls, context: Context, properties: Any) -> str:
         return str(properties.text)
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return is_simulated(context.object)
 
     def execute(self, context: Context) -> set[str]:
         try:
@@ -137,13 +140,30 @@ class DAMPSIM_OT_preset(Operator):
         except ParameterError as error:
             report(self, {"ERROR"}, str(error))
             return {"CANCELLED"}
+        self.apply(context, values)
+        return {"FINISHED"}
+
+    def apply(self, context: Context, values: dict[str, Any]) -> None:
+        """Set the dials. values: see preset_values."""
+        raise NotImplementedError
+
+
+class DAMPSIM_OT_preset(MaterialChoice, Operator):
+    """Set the dials of the selected objects to those of a material"""
+
+    bl_idname = "dampsim.preset"
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return is_simulated(context.object)
+
+    def apply(self, context: Context, values: dict[str, Any]) -> None:
         for obj in chosen_simulated(context):
             # Fabrics are the materials of cloth.
             if obj == context.object or obj.dampsim.kind != "CLOTH":
-                self._apply(obj.dampsim, values)
-        return {"FINISHED"}
+                self._apply_to_body(obj.dampsim, values)
 
-    def _apply(self, group: bpy.types.PropertyGroup, values: dict[str, Any]) -> None:
+    def _apply_to_body(self, group: bpy.types.PropertyGroup, values: dict[str, Any]) -> None:
         # Older preset files lack these values, which then have to be the defaults.
         for name in ("plastic_yield", "plastic_creep", "plastic_most"):
             group.property_unset(name)
@@ -152,17 +172,12 @@ class DAMPSIM_OT_preset(Operator):
         group.preset, group.preset_of = material_title(Path(self.filepath)), _material_digest(group)
 
 
-class DAMPSIM_OT_preset_add(AddPresetBase, Operator):
-    """Save the dials and material as a preset, or remove a preset"""
+class MaterialSaver(AddPresetBase):
+    """Base class of operators that save dials as a material of the user."""
 
-    bl_idname = "dampsim.preset_add"
     bl_label = "Add Material Preset"
     preset_menu = "DAMPSIM_MT_presets"
     preset_subdir = _FOLDER
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return is_simulated(context.object)
 
     def execute(self, context: Context) -> set[str]:
         try:
@@ -174,12 +189,70 @@ class DAMPSIM_OT_preset_add(AddPresetBase, Operator):
 
     def add(self, context: Context, filepath: str) -> None:
         """Write a preset in place of Blender's own code, which leaves a part of it on a full disk."""
-        path, group = Path(filepath), context.object.dampsim
-        values = [f"dampsim.{name} = {getattr(group, name)!r}" for name in _PARAMETER_NAMES]
-        content = _HEAD + "\n".join([*values, ""])
+        path = Path(filepath)
+        lines = [f"dampsim.{name} = {value!r}" for name, value in self.values_to_save(context).items()]
         fix = "choose another name or free some space"
         with disk_errors(f"Material '{path.stem}' cannot be written to {path.parent}", fix, ParameterError):
-            write_atomically(path, content)
+            write_atomically(path, _HEAD + "\n".join([*lines, ""]))
+
+    def values_to_save(self, context: Context) -> dict[str, Any]:
+        """Return the values by the names of the parameters."""
+        raise NotImplementedError
+
+
+class DAMPSIM_OT_preset_add(MaterialSaver, Operator):
+    """Save the dials and material as a preset"""
+
+    bl_idname = "dampsim.preset_add"
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return is_simulated(context.object)
+
+    def add(self, context: Context, filepath: str) -> None:
+        super().add(context, filepath)
+        group = context.object.dampsim
+        group.preset, group.preset_of = material_title(Path(filepath)), _material_digest(group)
+
+    def values_to_save(self, context: Context) -> dict[str, Any]:
+        return {name: getattr(context.object.dampsim, name) for name in _PARAMETER_NAMES}
+
+
+class DAMPSIM_OT_preset_remove(Operator):
+    """Remove the chosen material from your own presets"""
+
+    # Blender's own button removes the preset that was added last, not the one that is chosen.
+    bl_idname = "dampsim.preset_remove"
+    bl_label = "Remove Material Preset"
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        name = current_material(context.object.dampsim) if is_simulated(context.object) else ""
+        if not name or name in _own_titles():
+            cls.poll_message_set("Choose a material that you have saved")
+            return False
+        return True
+
+    def execute(self, context: Context) -> set[str]:
+        name = current_material(context.object.dampsim)
+        found = [path for path in material_scripts() if path.parent != _OWN_FOLDER and material_title(path) == name]
+        try:
+            if not found:
+                raise ParameterError(f"Material '{name}' has no file any more. Choose another one.")
+            fix = "check the permissions of its folder"
+            with disk_errors(f"Material '{name}' cannot be removed from {found[0].parent}", fix, ParameterError):
+                found[0].unlink()
+        except ParameterError as error:
+            report(self, {"ERROR"}, str(error))
+            return {"CANCELLED"}
+        report(self, {"INFO"}, f"Removed material '{name}'. Objects keep its values.")
+        return {"FINISHED"}
+
+
+@cache
+def _own_titles() -> frozenset[str]:
+    """Names of the materials that the add-on brings."""
+    return frozenset(map(material_title, _OWN_FOLDER.glob("*.py")))
 
 
 def draw_presets(layout: UILayout, group: bpy.types.PropertyGroup) -> None:
@@ -192,10 +265,10 @@ def draw_presets(layout: UILayout, group: bpy.types.PropertyGroup) -> None:
     else:
         row.menu(DAMPSIM_MT_presets.__name__, text=name or "Materials", icon="MATERIAL")
     row.operator(DAMPSIM_OT_preset_add.bl_idname, text="", icon="ADD")
-    row.operator(DAMPSIM_OT_preset_add.bl_idname, text="", icon="REMOVE").remove_active = True
+    row.operator(DAMPSIM_OT_preset_remove.bl_idname, text="", icon="REMOVE")
 
 
-CLASSES = (DAMPSIM_MT_presets, DAMPSIM_OT_preset, DAMPSIM_OT_preset_add)
+CLASSES = (DAMPSIM_MT_presets, DAMPSIM_OT_preset, DAMPSIM_OT_preset_add, DAMPSIM_OT_preset_remove)
 _register_classes, _unregister_classes = bpy.utils.register_classes_factory(CLASSES)
 
 

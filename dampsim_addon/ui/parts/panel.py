@@ -6,13 +6,14 @@ import colorsys
 from typing import Any
 
 import bpy
-from bpy.types import Context, Operator, Panel, UILayout, UIList
+from bpy.types import Context, Menu, Operator, Panel, UILayout, UIList
 
 from ....core import PARAMETERS, Array
 from ....core.base.wording import format_count
 from ....core.scene.part import PART_DIALS
 from ...blender.vertex_groups import write_own_weights
 from ...model.objects import active_simulated, is_job_running
+from ...model.presets import MaterialChoice, MaterialSaver, draw_materials
 from ...model.properties import read_settings
 from ...scene_reader.parts import append_part, find_equal_part, remove_part, selected_bone_weights
 from ...translations import report
@@ -73,6 +74,9 @@ class DAMPSIM_PT_parts(ChildPanel, Panel):
             text = "Each part has its own Settle, so ears can come to rest later than the belly"
             draw_wrapped(layout, text, "INFO", context)
             return
+        row = layout.row(align=True)
+        row.menu(DAMPSIM_MT_part_presets.__name__, icon="MATERIAL")
+        row.operator(DAMPSIM_OT_part_preset_add.bl_idname, text="", icon="ADD")
         column = layout.column(align=True)
         row = column.row()
         row.alert = part.vertex_group not in obj.vertex_groups
@@ -142,6 +146,42 @@ class DAMPSIM_OT_part_remove(_PartOperator, Operator):
     def edit(self, context: Context) -> None:
         obj = active_simulated(context)
         remove_part(obj, obj.dampsim.active_part)
+
+
+class DAMPSIM_MT_part_presets(Menu):
+    bl_label = "Materials"
+
+    def draw(self, context: Context) -> None:
+        draw_materials(self.layout, DAMPSIM_OT_part_preset.bl_idname)
+
+
+class _HasActivePart:
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return active_part(active_simulated(context)) is not None and not is_job_running(context)
+
+
+class DAMPSIM_OT_part_preset(_HasActivePart, MaterialChoice, Operator):
+    """Set Settle, Bounce and Follow-through of the part to those of a material"""
+
+    bl_idname = "dampsim.part_preset"
+
+    def apply(self, context: Context, values: dict[str, Any]) -> None:
+        obj = active_simulated(context)
+        for name in PART_DIALS:
+            if name in values:
+                setattr(active_part(obj), name, values[name])
+        obj.update_tag()
+
+
+class DAMPSIM_OT_part_preset_add(_HasActivePart, MaterialSaver, Operator):
+    """Save Settle, Bounce and Follow-through of the part as a preset"""
+
+    bl_idname = "dampsim.part_preset_add"
+
+    def values_to_save(self, context: Context) -> dict[str, Any]:
+        part = active_part(active_simulated(context))
+        return {name: getattr(part, name) for name in PART_DIALS}
 
 
 def active_part(obj: bpy.types.Object | None) -> bpy.types.PropertyGroup | None:
