@@ -25,9 +25,10 @@ from scenes import new_scene  # noqa: E402
 from test_bone_bakes import belly  # noqa: E402
 
 import dampsim  # noqa: E402
-from dampsim.core.frames.bone_fit import BoneFit, SkinnedMotion, fit_bones, skin  # noqa: E402
+from dampsim.core.frames.bone_fit import fit_bones  # noqa: E402
 from dampsim.core.frames.compression import compress_motion  # noqa: E402
 from dampsim.core.frames.key_reduction import keyframe_indices  # noqa: E402
+from dampsim.core.frames.skinning import BoneFit, SkinnedMotion, skin  # noqa: E402
 from dampsim.dampsim_addon.blender.bone_bakes import rig_of  # noqa: E402
 from dampsim.dampsim_addon.targets.bones import Bones, RecordedMotion  # noqa: E402
 

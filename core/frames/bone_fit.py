@@ -1,4 +1,4 @@
-"""Fit of new rigid bones to a motion of skinned vertices, with the error over all vertices and frames."""
+"""Fit of new rigid bones to a motion of skinned vertices, as few as a bound takes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,15 @@ import numpy as np
 from ..base.arrays import Array, Index
 from ..base.computation import ProgressCallback, StageProgress, no_progress
 from .bone_weights import solve_weights
+from .skinning import (
+    BoneFit,
+    SkinnedMotion,
+    homogeneous,
+    measured_fit,
+    rigid_transforms,
+    rigid_transforms_of_moments,
+    transformed,
+)
 
 # Influences of a vertex among which its weights are chosen, and vertices whose weights are solved at once.
 _CANDIDATES, _CHUNK = 16, 250
@@ -36,8 +45,6 @@ _GROWTH = 1.0 / 3.0
 _SUFFICIENT, _NEGLIGIBLE = 0.9, 0.25
 # Weights below which a vertex does not count: in the fit of a bone, for the use of a bone, as a share of a bone.
 _MIN_FIT_WEIGHT, _MIN_USED_WEIGHT, _MIN_ALLOWED_SHARE = 1e-4, 1e-3, 1e-6
-# Pull of a bone towards no rotation, relative to the spread of its vertices, for thin or collinear parts.
-_ROTATION_PULL = 1e-6
 # Least weight of a vertex in the fit of a bone, and the exponent of its largest error.
 _MIN_EMPHASIS, _EMPHASIS_EXPONENT = 0.05, 0.5
 # Mean share of a bone in a part of the flesh from which the part may get a child of that bone.
@@ -45,51 +52,6 @@ _MIN_SHARE = 0.15
 # Edges that a fit keeps: part by which they may become shorter, rounds, exponent of the emphasis of their vertices, and
 # the part of the bound from which their vertices move.
 _MAX_EDGE_SHORTENING, _EDGE_ROUNDS, _EDGE_EXPONENT, _EDGE_BOUND = 0.01, 10, 0.25, 0.1
-
-
-@dataclass(frozen=True)
-class SkinnedMotion:
-    """Goal of a fit: vertices that bones carry, and the positions where the simulation moves them.
-
-    rest: (v, 3) m, bound positions.  goal: (f, v, 3) m.  bones: (f, p, 4, 4), from bound to posed positions.
-    carrying: (v, p), weights of the bones, each row with sum 1; a row of zeros marks a vertex that stays in place.
-    moves: (f, v, 3) m, displacements of the bound positions by other animation, such as shape keys; None without any.
-    """
-
-    rest: Array
-    goal: Array
-    bones: Array
-    carrying: Array
-    moves: Array | None = None
-
-    def bound(self, vertices: Index | slice = slice(None)) -> Array:
-        """Return the positions of vertices before the bones move them, m: (n, 3), or (f, n, 3) if they are animated."""
-        if self.moves is None:
-            return np.asarray(self.rest[vertices])
-        return np.asarray(self.rest[vertices] + self.moves[:, vertices])
-
-    def posed_positions(self) -> Array:
-        """Return the positions (f, v, 3) m that the bones give the vertices."""
-        return skin(self, np.zeros(0, dtype=int), np.zeros((len(self.goal), 0, 4, 4)), self.carrying)
-
-
-@dataclass(frozen=True)
-class BoneFit:
-    """New rigid bones. A vertex x goes to the sum of weights(p) T_p x and weights(p + k) T_parent(k) L_k x.
-
-    parents: (k,) index of the bone that carries each new one.  transforms: (f, k, 4, 4), L_k, rigid.
-    weights: (v, p + k), those of the given bones first.
-    error, mean_error: m, largest and root mean square over all vertices and frames.
-    worst_frame, worst_vertex: indices of the largest error.
-    """
-
-    parents: Index
-    transforms: Array
-    weights: Array
-    error: float
-    mean_error: float
-    worst_frame: int
-    worst_vertex: int
 
 
 @dataclass(frozen=True)
@@ -110,19 +72,6 @@ class KeptEdges:
             has_length = wanted > 0.0
             found[has_length] = np.maximum(found[has_length], 1.0 - now[has_length] / wanted[has_length])
         return found
-
-
-def skin(motion: SkinnedMotion, parents: Index, transforms: Array, weights: Array) -> Array:
-    """Return the positions (f, v, 3) m by linear blend skinning. parents, transforms, weights: see BoneFit."""
-    found = np.zeros_like(motion.goal)
-    posed = np.concatenate([motion.bones, motion.bones[:, parents] @ transforms], axis=1)
-    for k in range(weights.shape[1]):
-        used = np.flatnonzero(weights[:, k])
-        if len(used):
-            found[:, used] += weights[used, k, None] * _transform(posed[:, k], motion.bound(used))
-    loose = np.flatnonzero(weights.sum(axis=1) == 0.0)
-    found[:, loose] = motion.bound(loose)
-    return found
 
 
 def fit_bones(
@@ -155,7 +104,7 @@ def fit_bones(
     if not len(free):
         stages.advance(1.0)
         none = np.zeros((len(motion.goal), 0, 4, 4))
-        return _measured(motion, np.zeros(0, dtype=int), none, motion.carrying.copy())
+        return measured_fit(motion, np.zeros(0, dtype=int), none, motion.carrying.copy())
     sample = free[:: -(-len(free) // _SEARCH_VERTICES)]
     best: _Search | None = None
     for start in range(_STARTS):
@@ -174,7 +123,7 @@ def fit_bones(
         final.keep_edges(kept_edges, free, max_bones, bound, lambda: stages.advance(1.0))
     weights = np.concatenate([motion.carrying, np.zeros((len(motion.rest), len(final.parents)))], axis=1)
     weights[free] = final.weights
-    return _measured(motion, np.array(final.parents, dtype=int), final.transforms, weights)
+    return measured_fit(motion, np.array(final.parents, dtype=int), final.transforms, weights)
 
 
 def _moving_vertices(motion: SkinnedMotion, bound: float) -> Index:
@@ -183,54 +132,6 @@ def _moving_vertices(motion: SkinnedMotion, bound: float) -> Index:
     size = float(np.linalg.norm(np.ptp(motion.rest, axis=0)))
     limit = max(_NEGLIGIBLE * bound, _ROUNDING * size)
     return np.flatnonzero((distance > limit) & (motion.carrying.sum(axis=1) > 0.0))
-
-
-def _measured(motion: SkinnedMotion, parents: Index, transforms: Array, weights: Array) -> BoneFit:
-    errors = np.linalg.norm(skin(motion, parents, transforms, weights) - motion.goal, axis=2)
-    frame, vertex = np.unravel_index(int(errors.argmax()), errors.shape)
-    return BoneFit(
-        parents, transforms, weights, float(errors.max()), float(np.sqrt(np.mean(errors**2))), int(frame), int(vertex)
-    )
-
-
-def _transform(matrices: Array, points: Array) -> Array:
-    """Return the points (f, v, 3) after the transforms (f, 4, 4). points: (v, 3) or (f, v, 3)."""
-    if points.ndim == 3:
-        return np.asarray(points @ matrices[:, :3, :3].transpose(0, 2, 1) + matrices[:, None, :3, 3])
-    flat = matrices[:, :3, :3].reshape(-1, 3) @ points.T
-    return np.asarray(flat.reshape(len(matrices), 3, -1).transpose(0, 2, 1) + matrices[:, None, :3, 3])
-
-
-def _homogeneous(points: Array) -> Array:
-    return np.concatenate([points, np.ones((*points.shape[:-1], 1))], axis=-1)
-
-
-def rigid_transforms(points: Array, weights: Array, targets: Array) -> Array:
-    """Return the rigid transforms L (f, 4, 4) that minimise the sum of |weights L points - targets|^2 (Kabsch 1976).
-
-    points: (v, 3) or (f, v, 3) m.  weights: (v,).  targets: (f, v, 3) m, already multiplied by the weights.
-    """
-    weighted = _homogeneous(points) * weights[:, None]
-    turned = np.swapaxes(weighted, -1, -2)
-    return rigid_transforms_of_moments(np.asarray(turned @ weighted), np.asarray(turned @ targets))
-
-
-def rigid_transforms_of_moments(squares: Array, products: Array) -> Array:
-    """Return the same from moments of weighted homogeneous points p, with 1 as their fourth coordinate.
-
-    squares: (4, 4) or (f, 4, 4) m2, sum of p p'.  products: (f, 4, 3) m2, sum of p targets'.
-    """
-    total = squares[..., 3, 3]
-    centre, target_centre = squares[..., :3, 3] / total[..., None], products[:, 3] / total[..., None]
-    covariance = products[:, :3] - centre[..., :, None] * products[:, 3, None]
-    spread = np.trace(squares[..., :3, :3], axis1=-2, axis2=-1) - total * (centre**2).sum(axis=-1)
-    covariance = covariance + _ROTATION_PULL * spread[..., None, None] * np.eye(3)
-    left, _, right = np.linalg.svd(covariance)
-    left[:, :, 2] *= np.sign(np.linalg.det(left @ right))[:, None]
-    found = np.tile(np.eye(4), (len(products), 1, 1))
-    found[:, :3, :3] = np.swapaxes(left @ right, 1, 2)
-    found[:, :3, 3] = target_centre - (found[:, :3, :3] @ centre[..., None])[..., 0]
-    return found
 
 
 class _Search:
@@ -244,7 +145,7 @@ class _Search:
     def __init__(self, motion: SkinnedMotion, vertices: Index, influences: int, keeps_shares: bool) -> None:
         self.motion, self.influences, self.keeps_shares = motion, influences, keeps_shares
         self.rest, bound = motion.rest[vertices], motion.bound(vertices)
-        self.points = _homogeneous(bound if bound.ndim == 3 else bound[None])
+        self.points = homogeneous(bound if bound.ndim == 3 else bound[None])
         self.goal = self._in_batches(motion.goal[:, vertices])
         self.carrying = motion.carrying[vertices]
         self.inverse = np.linalg.inv(motion.bones)
@@ -378,11 +279,11 @@ class _Search:
             share = self.carrying[near, parent]
             used = np.flatnonzero(share > _MIN_USED_WEIGHT)
             places, inverse = bound[..., used, :], self.inverse[:, parent]
-            own = share[used, None] * _transform(self.motion.bones[:, parent], places)
+            own = share[used, None] * transformed(self.motion.bones[:, parent], places)
             targets = (own + missing[:, used]) @ inverse[:, :3, :3].swapaxes(1, 2)
             targets += share[used, None] * inverse[:, None, :3, 3]
             transform = rigid_transforms(places, share[used], targets)
-            moved = share[used, None] * _transform(self.motion.bones[:, parent] @ transform, places)
+            moved = share[used, None] * transformed(self.motion.bones[:, parent] @ transform, places)
             rest = missing.copy()
             rest[:, used] += own - moved
             error = float((rest**2).sum())

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base.arrays import Array, Index
 from ..base.computation import ProgressCallback, StageProgress, no_progress
-from .bone_fit import SkinnedMotion
+from .skinning import SkinnedMotion
 
 # Iterations per frame, and the relative decrease of the error below which a frame is finished.
 _ITERATIONS, _MIN_DECREASE = 30, 1e-9

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from ..base.arrays import Array, Index, Mask
-from .bone_fit import BoneFit, SkinnedMotion, skin
+from .skinning import BoneFit, SkinnedMotion, skin
 
 # Largest growth of the error of a vertex by the reduction, as a fraction of the bound.
 _MAX_ERROR_GROWTH = 0.25

@@ -15,8 +15,9 @@ from mathutils import Matrix
 from ...core import Array, Index, SceneError
 from ...core.base.computation import ProgressCallback
 from ...core.base.wording import format_count
-from ...core.frames.bone_fit import BoneFit, KeptEdges, SkinnedMotion, fit_bones, skin
+from ...core.frames.bone_fit import KeptEdges, fit_bones
 from ...core.frames.key_reduction import bone_centres, continuous_quaternions, keyframe_indices
+from ...core.frames.skinning import BoneFit, SkinnedMotion, skin
 from ...core.geometry.mesh.rigid_motion import transform_points
 from ..blender.animation import animated_paths
 from ..blender.bone_bakes import (

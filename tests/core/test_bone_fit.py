@@ -13,8 +13,9 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from dampsim.core.frames import bone_fit, bone_weights
-from dampsim.core.frames.bone_fit import BoneFit, KeptEdges, SkinnedMotion, fit_bones, rigid_transforms, skin
+from dampsim.core.frames.bone_fit import KeptEdges, fit_bones
 from dampsim.core.frames.bone_weights import compiled_weights, solve_weights
+from dampsim.core.frames.skinning import BoneFit, SkinnedMotion, rigid_transforms, skin
 from dampsim.core.native.library import KernelLibrary
 
 FRAMES, NO_BONES = 20, np.zeros(0, dtype=int)

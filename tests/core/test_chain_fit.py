@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
-from dampsim.core.frames.bone_fit import SkinnedMotion, skin
 from dampsim.core.frames.chain_fit import BoneChain, ChainChannels, ChainFit, fit_chain
+from dampsim.core.frames.skinning import SkinnedMotion, skin
 
 FRAMES, BONES, NONE = 12, 4, np.zeros(0, dtype=int)
 

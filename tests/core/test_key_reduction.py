@@ -9,8 +9,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 from test_bone_fit import still_bones, with_moves, wobbling_bar
 
-from dampsim.core.frames.bone_fit import BoneFit, SkinnedMotion, fit_bones, skin
+from dampsim.core.frames.bone_fit import fit_bones
 from dampsim.core.frames.key_reduction import bone_centres, continuous_quaternions, keyframe_indices
+from dampsim.core.frames.skinning import BoneFit, SkinnedMotion, skin
 
 
 def interpolated(motion: SkinnedMotion, fit: BoneFit, keyed: list[np.ndarray]) -> np.ndarray:
