@@ -44,6 +44,10 @@ class BoneRecord:
     new: list[Memberships]
     is_muted: bool = False
 
+    def changed_groups(self) -> set[str]:
+        """Return the names of the vertex groups that the bake changed, also of bones that carry no new ones."""
+        return {name for rows in zip(self.old, self.new, strict=True) for name, _ in set(rows[0]) ^ set(rows[1])}
+
 
 def read_record(mesh: Any) -> BoneRecord | None:
     """Return the record of a mesh; None without one, or if something else has changed it."""
@@ -149,7 +153,7 @@ def restore_groups(obj: bpy.types.Object, record: BoneRecord, bones: Collection[
 
     A renamed group still has the weights of the bake. bones: names in the rig; none if it was deleted.
     """
-    names, index = {*record.parents, *record.parents.values()}, obj.vertex_groups.active_index
+    names, index = {*record.parents, *record.parents.values(), *record.changed_groups()}, obj.vertex_groups.active_index
     missing = [one for one in sorted(names) if one not in obj.vertex_groups and (not bones or one in bones)]
     if not missing:
         return
@@ -201,7 +205,7 @@ def restore_weights(obj: bpy.types.Object, record: BoneRecord) -> None:
     groups = {group.name for group in obj.vertex_groups}
     is_same = record.count == len(obj.data.vertices) and set(parents) == set(record.parents)
     vertices = record.vertices if is_same else list(range(len(obj.data.vertices)))
-    relevant = {*parents, *parents.values()}
+    relevant = {*parents, *parents.values(), *record.changed_groups()}
     rows = []
     for place, row in enumerate(read_memberships(obj, vertices)):
         now = {name: weight for name, weight in row if name in relevant}
