@@ -34,6 +34,17 @@ def _stretched_time(obj: bpy.types.Object) -> None:
     bpy.context.scene.render.frame_map_new = 200
 
 
+def _folded(obj: bpy.types.Object) -> None:
+    obj.modifiers.new("Cast", "CAST").factor = 0.9
+    obj.modifiers.move(len(obj.modifiers) - 1, 0)
+
+
+def _stretched(obj: bpy.types.Object) -> None:
+    modifier = obj.modifiers.new("Stretch", "SIMPLE_DEFORM")
+    modifier.deform_method, obj.dampsim.target = "STRETCH", "BONES"
+    obj.modifiers.move(len(obj.modifiers) - 1, 0)
+
+
 def _shared_mesh(obj: bpy.types.Object) -> None:
     bpy.context.scene.collection.objects.link(bpy.data.objects.new("Twin", obj.data))
 
@@ -507,6 +518,8 @@ CASES = {
     "group": ("object", _missing_group, "Lost", True),
     "part": ("object", _part_without_group, "Vertex group 'Lost' of part 'Ear' is missing", True),
     "mirrored": ("keys", _mirrored, "Mirror", True),
+    "folded": ("folded", _folded, "Cast folds the mesh where the simulation moves it far", True),
+    "stretched": ("stretched", _stretched, "Stretch depends on the extent of the mesh", True),
     "shown": ("shown", _subdivided, "Subdivision is above Armature", True),
     "finer": ("render", _finer, "1 level in viewports and 3", True),
     "unrendered": ("render", _unrendered, "Mirror is enabled only in viewports", True),

@@ -361,6 +361,8 @@ CHECKS: dict[str, Check] = {
     "sheared": rig_checks.uneven_bones,
     "scale": _unapplied_scale,
     "keys": modifier_checks.keys_cannot_bake_generated,
+    "folded": modifier_checks.folds_moved_mesh,
+    "stretched": modifier_checks.stretches_by_extent,
     "shown": modifier_checks.live_cannot_show,
     "render": modifier_checks.render_differs,
     "solidify": modifier_checks.thickness_after_simulation,

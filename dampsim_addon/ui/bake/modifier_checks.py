@@ -23,11 +23,13 @@ from ...blender.modifiers import (
     unfelt_modifiers,
 )
 from ...blender.movers import ModifierEffect, modifier_type_effect
-from ...targets import PointCache
+from ...targets import CompressedKeys, PointCache
 from ..common.issue import Issue, target_issue
 
 # Settings of modifiers for renders.
 _RENDER_SETTINGS = ("show_render", "render_levels")
+# Types of modifiers that fold the mesh where it moves far, so that no shape before them produces the simulated one.
+_FOLDING_TYPES = {"CAST"}
 
 
 def keys_cannot_bake_generated(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
@@ -42,6 +44,30 @@ def keys_cannot_bake_generated(obj: bpy.types.Object, scene: bpy.types.Scene) ->
         return target_issue(PointCache, f"{problem}. Bake to a file instead")
     apply_issue = _apply_issue(f"{problem}. Bake to a file, or", to_apply)
     return replace(apply_issue, alternative=target_issue(PointCache))
+
+
+def folds_moved_mesh(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report a modifier that shape keys and bones cannot follow where the simulation moves the mesh far."""
+    folding = [m for m in deform_stack(obj) if m.type in _FOLDING_TYPES and is_deforming(m)]
+    if not folding or obj.dampsim.bakes_to_file:
+        return None
+    return target_issue(
+        PointCache,
+        f"{folding[0].name} folds the mesh where the simulation moves it far, which shape keys and bones cannot "
+        "follow. Bake to a file instead",
+    )
+
+
+def stretches_by_extent(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report a modifier that enlarges the error of bones: it stretches the mesh by its extent, which they change."""
+    stretching = [m for m in deform_stack(obj) if m.type == "SIMPLE_DEFORM" and m.deform_method == "STRETCH"]
+    if not stretching or not obj.dampsim.bakes_to_bones:
+        return None
+    return target_issue(
+        CompressedKeys,
+        f"{stretching[0].name} depends on the extent of the mesh, which enlarges the error of bones. Bake to shape "
+        "keys instead",
+    )
 
 
 def live_cannot_show(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
