@@ -81,8 +81,8 @@ Errors are the largest and the root mean square over all vertices and all frames
 
 {fits}
 
-{notes}- Jelly, tail, the tentacle with 8 or 32 bones and 4 influences, and the creature with 8 bones and 8 influences or with
-  free weights are of an earlier fit, which took two to ten times as long and mostly had larger errors.
+{notes}- Jelly and tail are of an earlier fit, which took two to ten times as long and mostly had larger errors.
+  So are the tentacle with 8 or 32 bones and 4 influences, and the creature with 8 bones and 8 influences.
 - *Shared*: a bone and its new children keep the weight of the bone ([decision
   0061](../decisions/0061-bake-to-rigid-bones-that-share-weights.md)). *Free*: only the sum of all weights stays. With a
   single carrying bone, both are the same.
