@@ -23,6 +23,7 @@ from ...blender.modifiers import (
     unfelt_modifiers,
 )
 from ...blender.movers import ModifierEffect, modifier_type_effect
+from ...status.late_refusals import remembered_refusal
 from ...targets import CompressedKeys, PointCache
 from ..common.issue import Issue, target_issue
 
@@ -49,7 +50,8 @@ def keys_cannot_bake_generated(obj: bpy.types.Object, scene: bpy.types.Scene) ->
 def folds_moved_mesh(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     """Report a modifier that shape keys and bones cannot follow where the simulation moves the mesh far."""
     folding = [m for m in deform_stack(obj) if m.type in _FOLDING_TYPES and is_deforming(m)]
-    if not folding or obj.dampsim.bakes_to_file:
+    # A refused bake says so itself.
+    if not folding or obj.dampsim.bakes_to_file or remembered_refusal(obj, scene) is not None:
         return None
     return target_issue(
         PointCache,
