@@ -123,10 +123,19 @@ def parent_influence(influence: BoneInfluence, keys: Collection[tuple[str, str]]
 def selected_influences(influences: Sequence[BoneInfluence]) -> list[BoneInfluence]:
     """Return those of some bones that are selected in Pose Mode, or were when it was left; none if all are.
 
-    A selected control bone counts for the bones that copy it by constraints.
+    A selected control bone counts for the bones that copy it by constraints. Bones of two rigs with the same name move
+    the same vertices, so both are returned.
     """
-    found = [one for one in influences if any(is_selected(rig.pose.bones[name]) for rig, name in _controls(one))]
+    selected = {
+        one.name for one in influences if any(is_selected(rig.pose.bones[name]) for rig, name in _controls(one))
+    }
+    found = [one for one in influences if one.name in selected]
     return found if len(found) < len(influences) else []
+
+
+def influence_names(influences: Iterable[BoneInfluence]) -> list[str]:
+    """Return the names of bones, each once: two rigs may have bones with the same name, and one vertex group."""
+    return list(dict.fromkeys(one.name for one in influences))
 
 
 def selected_idle_bones(influences: Sequence[BoneInfluence]) -> list[str]:

@@ -18,7 +18,7 @@ from ..blender.sampler import read_array
 from ..blender.vertex_groups import MAX_EXPORTED_BONES, keep_largest_weights, read_weights, sum_weights
 from ..model.groups import group_of
 from ..model.properties import read_settings
-from .bone_chains import bone_influences
+from .bone_chains import bone_influences, influence_names
 from .muscles import build_controller
 from .pin_proposals import modelled_world_vertices
 from .scene_builder import (
@@ -146,7 +146,7 @@ def _link_points(obj: bpy.types.Object) -> Array:
 
 def _skin_bones(obj: bpy.types.Object) -> list[str]:
     """Return the names of the bones that move an object through weights."""
-    return [one.name for one in bone_influences(obj) if one.is_skinned]
+    return influence_names(one for one in bone_influences(obj) if one.is_skinned)
 
 
 def _boneless_vertices(total: Array) -> Mask:

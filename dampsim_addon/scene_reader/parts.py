@@ -15,7 +15,7 @@ from ...core.scene.part import KEYABLE_PART_DIALS, Part
 from ..blender.animation import animated_paths, channelbags, drivers_of
 from ..blender.vertex_groups import read_weights
 from ..model.objects import remove_item
-from .bone_chains import bone_influences, selected_influences
+from .bone_chains import bone_influences, influence_names, selected_influences
 
 # Largest difference of equal weights. Written weights are rounded to 1/256.
 _EQUAL_WEIGHT = 1.0 / 256.0
@@ -157,5 +157,5 @@ def selected_bone_weights(obj: bpy.types.Object) -> tuple[str, Array]:
     bones = selected_influences([pull for pull in bone_influences(obj) if pull.is_skinned])
     if not bones:
         raise PinError(f"{obj.name}: select the bones that move the part in Pose Mode.")
-    names = [pull.name for pull in bones]
+    names = influence_names(bones)
     return names[0], np.minimum(np.sum(read_weights(obj, names), axis=0), 1.0)

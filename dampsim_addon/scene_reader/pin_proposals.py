@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import bpy
@@ -19,6 +19,7 @@ from ..blender.vertex_groups import read_weights
 from .bone_chains import (
     BoneInfluence,
     bone_influences,
+    influence_names,
     keyed_influences,
     parent_influence,
     secondary_influences,
@@ -171,9 +172,19 @@ def _lets_move(weights: Array) -> bool:
 
 def _held_weights(found: list[BoneInfluence], painted: Array, free: list[BoneInfluence]) -> Array:
     """Return pin weights (v,): 1 where no free bone moves a vertex, 0 where mostly free ones do."""
-    is_free = np.array([pull in free for pull in found])
-    held_share = painted[~is_free].sum(axis=0) / np.maximum(painted.sum(axis=0), 1e-6)
-    return _smoothstep(held_share, _FREE_SHARE, _PINNED_SHARE)
+    held = set(influence_names(found)) - set(influence_names(free))
+    return _smoothstep(_weight_share(found, painted, held), _FREE_SHARE, _PINNED_SHARE)
+
+
+def _weight_share(found: list[BoneInfluence], painted: Array, names: Collection[str]) -> Array:
+    """Return the share (v,) of the bones with these names in the weights (b, v) of all that were found.
+
+    Bones of two rigs with the same name have one vertex group, which counts once.
+    """
+    all_names = [pull.name for pull in found]
+    is_first = np.array([all_names.index(name) == k for k, name in enumerate(all_names)], dtype=bool)
+    is_counted = is_first & np.array([name in names for name in all_names], dtype=bool)
+    return np.asarray(painted[is_counted].sum(axis=0) / np.maximum(painted[is_first].sum(axis=0), 1e-6))
 
 
 def _free_proposal(found: list[BoneInfluence], painted: Array, free: list[BoneInfluence]) -> PinProposal:
@@ -181,10 +192,8 @@ def _free_proposal(found: list[BoneInfluence], painted: Array, free: list[BoneIn
     keyed = keyed_influences(free, found)
     if keyed:
         # Vertices of keyed bones would lose the keyed pose.
-        is_keyed = np.array([pull in keyed for pull in found])
-        keyed_share = painted[is_keyed].sum(axis=0) / np.maximum(painted.sum(axis=0), 1e-6)
-        weights = np.maximum(weights, WEAK_PIN_WEIGHT * keyed_share)
-    return PinProposal(weights, tuple(pull.name for pull in free), tuple(pull.name for pull in keyed))
+        weights = np.maximum(weights, WEAK_PIN_WEIGHT * _weight_share(found, painted, influence_names(keyed)))
+    return PinProposal(weights, tuple(influence_names(free)), tuple(influence_names(keyed)))
 
 
 def freed_weights(obj: bpy.types.Object, weights: Array) -> Array | None:

@@ -502,6 +502,60 @@ def test_first_preview_can_be_changed(load: Load) -> None:
     assert "Free Bones" in panel_text(load)
 
 
+def add_second_rig(obj: bpy.types.Object, rig: bpy.types.Object) -> bpy.types.Object:
+    """Let a copy of the rig, with bones of the same names, move the mesh too."""
+    second = bpy.data.objects.new("Second Rig", rig.data.copy())
+    bpy.context.scene.collection.objects.link(second)
+    bpy.context.view_layer.update()
+    obj.modifiers.new("Second Armature", "ARMATURE").object = second
+    return second
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_rigs_with_equal_bone_names(which: int) -> None:
+    """Bones of two rigs with one name share a vertex group: a bone selected in either rig frees its vertices whole."""
+    obj, rig = dog()
+    second = add_second_rig(obj, rig)
+    bpy.ops.dampsim.add()
+    assert free(obj) == SECONDARY
+    assert weights(obj)["spine"] == 1.0
+    select_bones((rig, second)[which], "leg")
+    select_bones((second, rig)[which])
+    assert bpy.ops.dampsim.pin_bones() == {"FINISHED"}
+    assert free(obj) == {"leg"}
+    select_bones((rig, second)[which], "tail")
+    assert bpy.ops.dampsim.free_bones() == {"FINISHED"}
+    assert free(obj) == {"leg", "tail"}
+    assert bpy.ops.dampsim.part_add_bones() == {"FINISHED"}
+    part = obj.vertex_groups[obj.dampsim.parts[0].vertex_group].index
+    inside = [one.weight for v in obj.data.vertices for one in v.groups if one.group == part]
+    assert len(inside) == len(ball(obj, list(DOG).index("tail")))
+    # If all bones of one rig are selected, no choice was made.
+    select_bones((rig, second)[which], *DOG)
+    bpy.ops.dampsim.pin_bones()
+    assert free(obj) == SECONDARY
+
+
+def test_half_weights_of_two_rigs() -> None:
+    """A vertex whose bones of both rigs hold and free it by half stays half pinned."""
+    obj, rig = dog(bones={"spine": "", "tail": "spine"})
+    second = add_second_rig(obj, rig)
+    bpy.context.view_layer.objects.active = second
+    bpy.ops.object.mode_set(mode="EDIT")
+    second.data.edit_bones.remove(second.data.edit_bones["spine"])
+    bpy.ops.object.mode_set(mode="OBJECT")
+    bpy.context.view_layer.objects.active = obj
+    both = ball(obj, 0) + ball(obj, 1)
+    for name in ("spine", "tail"):
+        obj.vertex_groups[name].add(both, 0.5, "REPLACE")
+    obj.vertex_groups["tail"].remove(ball(obj, 0)[:1])
+    bpy.ops.dampsim.add()
+    select_bones(rig, "tail")
+    select_bones(second)
+    assert bpy.ops.dampsim.pin_bones() == {"FINISHED"}
+    assert weights(obj)["tail"] == pytest.approx(0.5, abs=0.003)
+
+
 def test_free_bones_need_selection() -> None:
     obj, _ = dog()
     bpy.ops.dampsim.add()

@@ -17,7 +17,7 @@ from ....core.scene.body import HARD_PIN_WEIGHT
 from ...blender.sampler import mesh_positions, world_vertices
 from ...blender.vertex_groups import read_weights, write_own_weights
 from ...model.objects import chosen_simulated
-from ...scene_reader.bone_chains import bone_influences, missing_weights_reason
+from ...scene_reader.bone_chains import bone_influences, influence_names, missing_weights_reason
 from ...scene_reader.pin_proposals import (
     PinProposal,
     format_bones,
@@ -266,7 +266,7 @@ def _nothing_free(obj: bpy.types.Object, proposal: PinProposal) -> str:
 
 def bones_text(obj: bpy.types.Object) -> str:
     """Return the name of the bone that moves an object, or the number of bones, as text."""
-    names = [pull.name for pull in bone_influences(obj)]
+    names = influence_names(bone_influences(obj))
     return f"bone {names[0]}" if len(names) == 1 else format_count(len(names), "bone")
 
 
