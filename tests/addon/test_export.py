@@ -557,14 +557,47 @@ def test_check_with_scaled_units(load: Load, tmp_path: Path) -> None:
         assert one.part < 1e-4, one.format
 
 
-def test_hidden_rig_is_refused(load: Load, tmp_path: Path) -> None:
-    new_scene()
+@pytest.mark.parametrize("which", ["Wobbler", "Rig"])
+@pytest.mark.parametrize("how", ["eye", "unselectable", "collection", "collection unselectable"])
+def test_hidden_objects_are_exported(load: Load, tmp_path: Path, which: str, how: str) -> None:
+    """Rigs are often hidden. An export needs no visible object, and leaves the visibility as it is."""
+    scene = new_scene(3)
     obj = rigged_wobbler(tmp_path / "cache")
     bake(obj, "SHAPE_KEYS")
-    obj.parent.hide_set(True)
-    with pytest.raises(
-        load("core.base.errors").SceneError, match=r"Rig: it is hidden.* but Wobbler depends on it; show it"
-    ):
+    one, layer = bpy.data.objects[which], bpy.context.view_layer
+    outer, inner = bpy.data.collections.new("Outer"), bpy.data.collections.new("Inner")
+    scene.collection.children.link(outer)
+    outer.children.link(inner)
+    inner.objects.link(one)
+    scene.collection.objects.unlink(one)
+    hidden = layer.layer_collection.children["Outer"]
+    if how == "eye":
+        one.hide_set(True)
+    elif how == "unselectable":
+        one.hide_select = True
+    elif how == "collection":
+        hidden.hide_viewport = True
+    else:
+        outer.hide_select = True
+    before = (one.hide_get(), one.hide_select, hidden.hide_viewport, outer.hide_select, one.visible_get())
+    for result in load("dampsim_addon.api").export([obj], tmp_path / "out"):
+        assert not result.problem
+        assert result.part < 1e-4
+    assert (one.hide_get(), one.hide_select, hidden.hide_viewport, outer.hide_select, one.visible_get()) == before
+
+
+@pytest.mark.parametrize(("which", "reason"), [("Wobbler", ""), ("Rig", ", but Wobbler depends on it")])
+def test_disabled_objects_are_refused(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str, reason: str
+) -> None:
+    """Blender does not evaluate them. The refusal comes before all frames are read."""
+    new_scene(3)
+    obj = rigged_wobbler(tmp_path / "cache")
+    bake(obj, "SHAPE_KEYS")
+    bpy.data.objects[which].hide_viewport = True
+    monkeypatch.setattr(load("dampsim_addon.jobs.export"), "object_motions", lambda *_: pytest.fail("frames are read"))
+    words = f"^{which}: it is disabled in viewports or excluded{reason}; show it before exporting.$"
+    with pytest.raises(load("core.base.errors").SceneError, match=words):
         load("dampsim_addon.api").export([obj], tmp_path / "out")
 
 

@@ -23,6 +23,7 @@ from .engines import ENGINES, Engine, exceeded_limits, find_engine
 from .formats import FBX, GLTF, ExportResult, Format
 from .geometry_caches import ALEMBIC, USD
 from .staging import (
+    check_in_layer,
     disable_modifiers,
     frame_range,
     select_only,
@@ -107,6 +108,7 @@ def export_objects(
     for obj in objects:
         check_exportable(obj, formats)
         _check_object_mode(obj)
+        check_in_layer(view_layer, obj)
         _check_played_file(obj)
         refresh_parts(obj, is_forced=True)
     try:

@@ -103,22 +103,67 @@ def time_from_zero(scene: bpy.types.Scene) -> Iterator[None]:
         scene.frame_end, scene.frame_start = last, first
 
 
+def check_in_layer(view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> None:
+    """Raise SceneError if an object or one of its rigs and parents cannot be selected, not even by select_only()."""
+    for one in with_rig_and_parents(obj):
+        if _is_selectable(view_layer, one):
+            continue
+        if one == obj:
+            raise SceneError(f"{one.name}: it is disabled in viewports or excluded; show it before exporting.")
+        raise SceneError(
+            f"{one.name}: it is disabled in viewports or excluded, but {obj.name} depends on it; show it before "
+            "exporting."
+        )
+
+
+def _is_selectable(view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> bool:
+    with _visibility_for_export([obj], view_layer):
+        return view_layer.objects.get(obj.name) == obj and obj.visible_get(view_layer=view_layer)
+
+
+def _layer_collections(root: bpy.types.LayerCollection) -> Iterator[bpy.types.LayerCollection]:
+    yield root
+    for child in root.children:
+        yield from _layer_collections(child)
+
+
+@contextlib.contextmanager
+def _visibility_for_export(objects: Iterable[bpy.types.Object], view_layer: bpy.types.ViewLayer) -> Iterator[None]:
+    """Context in which objects are neither hidden by the eye icon, also of their collections, nor unselectable.
+
+    Nobody has to show a rig for an export. Blender evaluates hidden objects, but not disabled ones.
+    """
+    objects = [one for one in objects if view_layer.objects.get(one.name) == one]
+    hidden = [one for one in objects if one.hide_get(view_layer=view_layer)]
+    around = [
+        one
+        for one in _layer_collections(view_layer.layer_collection)
+        if any(one.collection.all_objects.get(obj.name) == obj for obj in objects)
+    ]
+    values = [(one, "hide_viewport", False) for one in around if one.hide_viewport]
+    values += [(one.collection, "hide_select", False) for one in around if one.collection.hide_select]
+    values += [(one, "hide_select", False) for one in objects if one.hide_select]
+    with temporary_values(values):
+        try:
+            for one in hidden:
+                one.hide_set(False, view_layer=view_layer)
+            yield
+        finally:
+            for one in hidden:
+                one.hide_set(True, view_layer=view_layer)
+
+
 @contextlib.contextmanager
 def select_only(view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object]) -> Iterator[None]:
-    """Select only these objects. Raises SceneError if one of them cannot be selected."""
+    """Select only these objects, and show hidden ones meanwhile. check_in_layer() tells whether that is possible."""
     active = view_layer.objects.active
     previous_selection = [obj for obj in view_layer.objects if obj.select_get(view_layer=view_layer)]
     try:
-        for obj in view_layer.objects:
-            obj.select_set(obj in objects, view_layer=view_layer)
-        for obj in objects:
-            if obj.name not in view_layer.objects or not obj.select_get(view_layer=view_layer):
-                raise SceneError(
-                    f"{obj.name}: it is hidden, excluded or not selectable, but {objects[0].name} depends on it; "
-                    "show it before exporting."
-                )
-        view_layer.objects.active = objects[0]
-        yield
+        with _visibility_for_export(objects, view_layer):
+            for obj in view_layer.objects:
+                obj.select_set(obj in objects, view_layer=view_layer)
+            view_layer.objects.active = objects[0]
+            yield
     finally:
         for obj in view_layer.objects:
             obj.select_set(obj in previous_selection, view_layer=view_layer)
