@@ -211,18 +211,6 @@ def has_deforming_parent(obj: bpy.types.Object) -> bool:
     return obj.parent is not None and _DEFORMING_PARENTS.get(obj.parent_type) == obj.parent.type
 
 
-def convert_deforming_parent(obj: bpy.types.Object) -> None:
-    """Replace the deformation by a parent, see has_deforming_parent(), by a modifier before all others."""
-    parent: Any = obj.parent
-    modifier: Any = obj.modifiers.new(parent.type.title(), parent.type)
-    modifier.object = parent
-    if parent.type == "ARMATURE":
-        # Blender's parent type uses both.
-        modifier.use_vertex_groups = modifier.use_bone_envelopes = True
-    obj.modifiers.move(len(obj.modifiers) - 1, 0)
-    obj.parent_type = "OBJECT"
-
-
 def can_move(obj: bpy.types.Object, visited: set[int] | None = None) -> bool:
     """Return whether an object may move or deform over time, judged without evaluation."""
     visited = set() if visited is None else visited

@@ -113,7 +113,7 @@ def check_parent(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types
         label = obj.parent.type.title()
         raise SceneError(
             f"{obj.name}: {obj.parent.name} deforms the mesh by its parent type {label}, which only bakes to files "
-            f"reproduce; convert it to a {label} modifier or bake to PC2 Cache."
+            f"reproduce; convert it to the modifier {label} or bake to PC2 Cache."
         )
 
 

@@ -13,6 +13,7 @@ from ...core.bodies.pieces import label_pieces
 from ...core.geometry.mesh.rigid_motion import transform_points
 from ...core.geometry.mesh.triangles import nearest_source
 from ..blender.animation import animated_paths
+from ..blender.bone_envelopes import enveloped_vertices
 from ..blender.modifiers import has_weight_modifier, simulated_topology_modifiers, trailing_solidify
 from ..blender.sampler import read_array
 from ..blender.vertex_groups import MAX_EXPORTED_BONES, keep_largest_weights, read_weights, sum_weights
@@ -42,6 +43,7 @@ class MeshParts:
     """Parts of a mesh as modelled, without vertices that modifiers generate.
 
     boneless: (v,) vertices that no bone moves, if bones move others.
+    enveloped: (v,) vertices that bones move by envelopes instead of weights.
     overweighted: (v,) vertices that more than MAX_EXPORTED_BONES bones move.
     faceless: (v,) vertices without faces.
     far: (v,) vertices without an element that are far from all others, so that they set the size of the object.
@@ -50,6 +52,7 @@ class MeshParts:
 
     pieces: Pieces
     boneless: Mask
+    enveloped: Mask
     overweighted: Mask
     faceless: Mask
     far: Mask
@@ -65,10 +68,11 @@ def read_mesh_parts(obj: bpy.types.Object, labels: Index | None = None) -> MeshP
         return None
     body = checked_body(obj)
     total, bone_count = sum_weights(obj, _skin_bones(obj))
-    pieces = find_pieces(body, _link_points(obj), labels)
+    pieces, enveloped = find_pieces(body, _link_points(obj), labels), enveloped_vertices(obj)
     return MeshParts(
         pieces,
-        _boneless_vertices(total),
+        _boneless_vertices(total) & ~enveloped,
+        enveloped,
         bone_count > MAX_EXPORTED_BONES,
         _faceless_vertices(obj.data),
         _far_vertices(body.surface.vertices, pieces.unconnected_vertices),

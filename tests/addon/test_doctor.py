@@ -511,6 +511,18 @@ def _boneless(obj: bpy.types.Object) -> None:
         obj.vertex_groups[name].remove([0])
 
 
+def _enveloped(obj: bpy.types.Object) -> None:
+    armature(obj)
+    # Weights cannot replace envelopes among which the object moves.
+    obj.animation_data_clear()
+    for name in ("low", "high"):
+        obj.vertex_groups[name].remove(range(len(obj.data.vertices) // 2))
+    obj.modifiers["Armature"].use_bone_envelopes = True
+    # Envelopes that reach all vertices leave none behind.
+    for bone in bpy.data.objects["Rig"].data.bones:
+        bone.head_radius, bone.tail_radius, bone.envelope_distance = 0.2, 0.3, 2.0
+
+
 # Check, function that provokes it, part of its message, and whether it has an automatic fix.
 CASES = {
     "negative": ("scale", _negative, "negative", True),
@@ -581,6 +593,7 @@ CASES = {
     "far vertex": ("far", _far_vertex, "1 loose vertex far away makes the object 7", True),
     "slow catch": ("catch", _slow_catch, "Hold rises slowly from frame 4 to 9", True),
     "pinned": ("pinned", _fully_pinned, "All vertices are pinned", False),
+    "enveloped": ("envelopes", _enveloped, "Bone envelopes move ", True),
     "boneless": ("boneless", _boneless, "1 vertex has no bone weights", True),
 }
 
@@ -611,7 +624,7 @@ def displayed_geometry(obj: bpy.types.Object) -> tuple[np.ndarray, int]:
 # Each case with the number of a fix; some cases have a second one.
 _TWO_FIXES = (
     "not cyclic", "short preview", "mirrored", "hidden", "pieces", "boneless", "soft", "shared", "scattered",
-    "vertex instances", "collection instance", "listed instance", "caged",
+    "vertex instances", "collection instance", "listed instance", "caged", "enveloped",
 )  # fmt: skip
 FIXES_TO_TEST = [(case, 0) for case in CASES] + [(case, 1) for case in _TWO_FIXES]
 

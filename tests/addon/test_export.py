@@ -259,6 +259,20 @@ def undeforming(obj: bpy.types.Object) -> None:
     obj.parent.data.bones["high"].use_deform = False
 
 
+def multiplied(obj: bpy.types.Object) -> None:
+    bone = obj.parent.data.bones["high"]
+    bone.use_envelope_multiply, bone.envelope_distance = True, 0.6
+
+
+def enveloped(obj: bpy.types.Object) -> None:
+    """Let the envelope of a bone move the upper vertices whole, so that shape keys reach the simulated shape."""
+    for name in ("low", "high"):
+        obj.vertex_groups[name].remove([v.index for v in obj.data.vertices if v.co.z > 0.5])
+    obj.modifiers["Armature"].use_bone_envelopes = True
+    low, high = obj.parent.data.bones
+    low.envelope_weight, low.envelope_distance, high.head_radius, high.tail_radius = 0.0, 0.0, 9.0, 9.0
+
+
 def bendy(obj: bpy.types.Object) -> None:
     bpy.context.view_layer.objects.active = obj.parent
     bpy.ops.object.mode_set(mode="EDIT")
@@ -387,6 +401,8 @@ UNHOLDABLE = (
     (masked, "GLTF FBX", "Files ignore the vertex group 'Mask' of the modifier 'Armature'; remove it"),
     (undeforming, "GLTF FBX", "the vertex groups of bones that do not deform ('high'); remove these groups"),
     (bendy, "GLTF FBX", "Files hold no bendy bones ('low', 'high'); set their segments to 1"),
+    (multiplied, "GLTF FBX", "Files hold no weights multiplied by envelopes ('high'); switch Envelope Multiply off"),
+    (enveloped, "GLTF FBX", "Files hold no bone envelopes of the modifier 'Armature'; press Convert Envelopes"),
     (two_armatures, "GLTF", "holds one armature for each mesh ('Rig.001', 'Rig'); join the armatures"),
     (keyed_apart, "GLTF FBX", "The motion of 'Wobbler' separates it from its armature 'Rig'"),
     (unparented, "GLTF FBX", "The motion of 'Rig' separates it from its armature 'Rig'"),

@@ -10,7 +10,7 @@ from typing import Any
 import bpy
 import numpy as np
 import pytest
-from scenes import new_scene, wobbler
+from scenes import armature, new_scene, wobbler
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
@@ -565,4 +565,51 @@ def test_armature_as_deforming_parent(load: Load, tmp_path: Path) -> None:
     assert bpy.ops.dampsim.mend(check="parent") == {"FINISHED"}
     assert obj.modifiers[0].type == "ARMATURE"
     assert not differ(before, shapes(obj))
+    # The object moves among the envelopes, which no weights replace.
+    assert obj.modifiers[0].use_bone_envelopes
+    assert [
+        one.button_label for one in load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)["envelopes"].fixes
+    ] == ["Bake to PC2 Cache"]
     assert "parent" not in load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)
+
+
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", "BONES"])
+@pytest.mark.parametrize("how", ["parent", "modifier"])
+def test_envelopes_become_weights(load: Load, tmp_path: Path, how: str, target: str) -> None:
+    """Blender's envelopes move vertices without weights. The fix gives them the same weights, which keys can carry."""
+    scene = new_scene(5)
+    obj = wobbler(tmp_path)
+    obj.animation_data_clear()
+    obj.dampsim.target, obj.dampsim.max_bones = target, 8
+    rig = armature(obj)
+    upper = [v.index for v in obj.data.vertices if v.co.z > -0.2]
+    for name in ("low", "high"):
+        obj.vertex_groups[name].remove(upper)
+    wide = obj.shape_key_add(name="Basis") and obj.shape_key_add(name="Wide")
+    for point in wide.data:
+        point.co.x *= 1.1
+    wide.value = 0.5
+    if target == "BONES":
+        obj.shape_key_clear()
+    bone = rig.data.bones["high"]
+    bone.head_radius, bone.tail_radius, bone.envelope_distance, bone.envelope_weight = 0.05, 0.2, 1.7, 3.0
+    rig.data.bones["low"].envelope_distance = 1.6
+    if how == "parent":
+        obj.modifiers.remove(obj.modifiers["Armature"])
+        obj.parent, obj.parent_type = rig, "ARMATURE"
+    else:
+        obj.modifiers["Armature"].use_bone_envelopes = True
+    bpy.context.view_layer.objects.active = obj
+    bpy.context.view_layer.update()
+    before, issues = shapes(obj), load("dampsim_addon.ui.bake.checks").find_issues
+    assert np.abs(before[0] - before[-1]).max() > 0.1
+    check = {"parent": "parent", "modifier": "envelopes" if target == "SHAPE_KEYS" else "target"}[how]
+    fixes = [one.button_label for one in issues(obj, scene)[check].fixes]
+    assert fixes[0] == ("Convert to Armature Modifier" if how == "parent" else "Convert Envelopes to Weights")
+    assert bpy.ops.dampsim.mend(check=check) == {"FINISHED"}
+    bpy.context.view_layer.update()
+    # Weights and positions have single precision.
+    np.testing.assert_allclose(shapes(obj), before, atol=2e-6)
+    assert not {"parent", "envelopes", "target", "boneless"} & set(issues(obj, scene))
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert not result.problem

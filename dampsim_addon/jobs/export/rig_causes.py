@@ -9,6 +9,7 @@ import numpy as np
 from mathutils import Matrix
 
 from ...blender.animation import user_fcurves
+from ...blender.bone_envelopes import enveloped_vertices
 from ...blender.dampsim_names import is_rig_modifier
 
 _TRANSFORM_PATHS = ("location", "rotation", "scale", "delta_")
@@ -26,10 +27,14 @@ def lost_skinning(obj: bpy.types.Object, form: str) -> Iterator[str]:
             yield f"Files hold no Preserve Volume of {name}; switch it off {_AGAIN}."
         if modifier.vertex_group:
             yield f"Files ignore the vertex group '{modifier.vertex_group}' of {name}; remove it there {_AGAIN}."
+        if modifier.use_bone_envelopes and enveloped_vertices(obj).any():
+            yield f"Files hold no bone envelopes of {name}; press Convert Envelopes to Weights {_AGAIN}."
         bones = [bone for bone in modifier.object.data.bones if bone.name in obj.vertex_groups]
         for text, fix, names in (
             ("Files use the vertex groups of bones that do not deform", "remove these groups, or switch Deform on,",
              [bone.name for bone in bones if not bone.use_deform]),
+            ("Files hold no weights multiplied by envelopes", "switch Envelope Multiply off",
+             [bone.name for bone in bones if bone.use_deform and bone.use_envelope_multiply]),
             ("Files hold no bendy bones", "set their segments to 1",
              [bone.name for bone in bones if bone.use_deform and bone.bbone_segments > 1]),
         ):  # fmt: skip

@@ -367,6 +367,7 @@ CHECKS: dict[str, Check] = {
     "render": modifier_checks.render_differs,
     "solidify": modifier_checks.thickness_after_simulation,
     "unfelt": modifier_checks.unfelt_motion,
+    "envelopes": modifier_checks.position_dependent_weights,
     "rate": _changed_frame_rate,
     "ranges": _range_with_other_dials,
     "blend": _unblendable_range,

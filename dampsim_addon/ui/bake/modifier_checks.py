@@ -8,8 +8,10 @@ from dataclasses import replace
 import bpy
 import numpy as np
 
+from ....core import SceneError
 from ....core.base.wording import format_count
 from ...blender.animation import animated_paths
+from ...blender.bone_envelopes import convert_envelopes, envelope_modifiers, has_constant_envelopes
 from ...blender.dampsim_names import is_output_modifier
 from ...blender.modifier_application import apply_modifiers, is_different_in_render, modifiers_safe_to_apply
 from ...blender.modifiers import (
@@ -23,9 +25,11 @@ from ...blender.modifiers import (
     unfelt_modifiers,
 )
 from ...blender.movers import ModifierEffect, modifier_type_effect
+from ...blender.sampler import mode_name
 from ...status.late_refusals import remembered_refusal
+from ...status.pieces import known_parts, refresh_parts
 from ...targets import CompressedKeys, PointCache
-from ..common.issue import Issue, target_issue
+from ..common.issue import Issue, fix_button, target_issue
 
 # Settings of modifiers for renders.
 _RENDER_SETTINGS = ("show_render", "render_levels")
@@ -167,6 +171,38 @@ def _apply_issue(problem: str, to_apply: Sequence[bpy.types.Modifier]) -> Issue:
         lambda o, s: apply_modifiers(o, bpy.context.view_layer, modifiers_safe_to_apply(o, kind)),
         f"Convert {geometry} to real vertices, with shape keys and weights. The look does not change",
     )
+
+
+def position_dependent_weights(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report bone envelopes: shape keys before them change the weights of the vertices that they move."""
+    parts = known_parts(obj)
+    if parts is None or not parts.enveloped.any() or obj.dampsim.bakes_to_file or obj.dampsim.bakes_to_bones:
+        return None
+    count = int(parts.enveloped.sum())
+    text = (
+        f"Bone envelopes move {format_count(count, 'vertex')}. Their weights change with the shape, so shape keys may "
+        "not reach it"
+    )
+    return replace(envelope_fix(obj, target_issue(PointCache)), text=text, vertices=parts.enveloped)
+
+
+def envelope_fix(obj: bpy.types.Object, alternative: Issue) -> Issue:
+    """Return the fix that turns bone envelopes into weights, if that keeps the look; else the alternative alone."""
+    if not all(has_constant_envelopes(obj, modifier) for modifier in envelope_modifiers(obj)):
+        return alternative
+    tooltip = (
+        "Write the weights of the envelopes to vertex groups, and switch the envelopes off. The look does not change"
+    )
+    return fix_button("Convert Envelopes to Weights", _convert_envelopes, tooltip, alternative)
+
+
+def _convert_envelopes(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    if obj.mode != "OBJECT":
+        mode = mode_name(obj)
+        raise SceneError(f"{obj.name}: leave {mode} Mode before changing bone weights.")
+    for modifier in envelope_modifiers(obj):
+        convert_envelopes(obj, modifier)
+    refresh_parts(obj, is_forced=True)
 
 
 def unfelt_motion(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:

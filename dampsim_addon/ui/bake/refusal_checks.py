@@ -14,8 +14,9 @@ from ....core.geometry.mesh.seams import SeamError
 from ...blender.animated_values import first_disabled_frame, is_driven
 from ...blender.animation import VISIBILITY_PATH, animated_paths, remove_animation
 from ...blender.bone_bakes import record_mark, rig_of
+from ...blender.bone_envelopes import convert_deforming_parent, envelope_modifiers
 from ...blender.modifiers import simulated_topology_modifiers
-from ...blender.movers import convert_deforming_parent, is_local
+from ...blender.movers import is_local
 from ...blender.vertex_groups import edge_values
 from ...jobs.refusals import REFUSALS, Refusal, check_keys_are_played, motion_inputs
 from ...model.colliders import active_colliders, simulation_view_layer
@@ -40,6 +41,7 @@ from ...targets.target import ClashingKeysError, LibraryBakeError, OtherTargetEr
 from ...work.operators import call_operator
 from ..common.issue import Check, Fix, Issue, closest_fix, fix_button, set_options, set_values, target_issue
 from ..objects.group_operators import simulate_together
+from . import modifier_checks
 
 
 def _object_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
@@ -128,6 +130,8 @@ def _target_check_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | Non
         return fix_button("Push Down Action", lambda o, s: push_down_action(owner, record_mark(o.data)), tooltip)
     name = error.target if isinstance(error, OtherTargetError) else _other_target(obj)
     other_target = None if name == obj.dampsim.target else target_issue(type(get_target(name)))
+    if other_target is not None and obj.dampsim.bakes_to_bones and envelope_modifiers(obj):
+        return modifier_checks.envelope_fix(obj, other_target)
     return _single_user_fix(obj, other_target) or other_target
 
 
