@@ -284,6 +284,17 @@ def test_pin_gradient_directions(load: Load, begin: str, held: tuple[float, floa
     assert ((found > 0.1) & (found < 0.9)).any()
 
 
+def test_gradient_can_be_changed_afterwards(load: Load) -> None:
+    """The panel of the last operation shows all options of the gradient, and its start among them."""
+    operator = load("dampsim_addon.ui.pins.operators").DAMPSIM_OT_pin_gradient
+    assert {"REGISTER", "UNDO"} <= operator.bl_options
+    # Without a draw method of its own, Blender shows all properties that are not hidden.
+    assert not hasattr(operator, "draw")
+    rna = bpy.ops.dampsim.pin_gradient.get_rna_type().properties
+    shown = [one.name for one in rna if one.identifier != "rna_type" and not one.is_hidden]
+    assert shown == ["From", "Pinned Up To", "Free From"]
+
+
 def test_pin_gradient_along_bone(load: Load) -> None:
     new_scene()
     obj, _ = rigged_bar(1)

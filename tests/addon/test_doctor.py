@@ -101,6 +101,15 @@ def _subdivided(obj: bpy.types.Object) -> None:
     obj.modifiers.new("Armature", "ARMATURE").object = armature
 
 
+def _remeshed(obj: bpy.types.Object) -> None:
+    """Remesh before an Armature: a bake to a file would lose the pins."""
+    obj.modifiers["Subdivision"].levels = 0
+    obj.modifiers.new("Remesh", "REMESH").voxel_size = 0.3
+    obj.modifiers.move(len(obj.modifiers) - 1, 0)
+    armature(obj)
+    obj.modifiers.move(0, len(obj.modifiers) - 1)
+
+
 def _finer(obj: bpy.types.Object) -> None:
     obj.modifiers.new("Wave", "SMOOTH")
     obj.modifiers["Subdivision"].render_levels = 3
@@ -533,6 +542,7 @@ CASES = {
     "folded": ("folded", _folded, "Cast folds the mesh where the simulation moves it far", True),
     "stretched": ("stretched", _stretched, "Stretch depends on the extent of the mesh", True),
     "shown": ("shown", _subdivided, "Subdivision is above Armature", True),
+    "remeshed": ("shown", _remeshed, "Remesh is above Armature", True),
     "finer": ("render", _finer, "1 level in viewports and 3", True),
     "unrendered": ("render", _unrendered, "Mirror is enabled only in viewports", True),
     "unrendered motion": ("render", _unrendered_motion, "Cast is enabled only in renders", True),

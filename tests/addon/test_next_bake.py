@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import bpy
 import pytest
 from scenes import new_scene, wobbler
+from test_drawing import Context, Layout
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
@@ -48,6 +50,48 @@ def test_button_names_next_bake(load: Load, tmp_path: Path) -> None:
     assert label(load, obj) == "Bake"
     other = wobbler(tmp_path, "Other")
     assert label(load, obj, other) == "Bake (2 objects)"
+
+
+class _OperatorLayout(Layout):
+    """Layout that records the operators and menus of a panel."""
+
+    def operator(self, name: str, **named: Any) -> Any:
+        self.texts.append(name)
+        return SimpleNamespace()
+
+    def menu(self, name: str, **named: Any) -> None:
+        self.texts.append(name)
+
+
+def drawn_operators(cls: Any) -> list[str]:
+    found: list[str] = []
+    cls.draw(SimpleNamespace(layout=_OperatorLayout(found)), Context())
+    return found
+
+
+def test_panel_has_one_bake_button(load: Load, tmp_path: Path) -> None:
+    """The panel has one button to bake in every state. Other ways to bake are in the menu beside it."""
+    scene = new_scene(LAST)
+    obj = wobbler(tmp_path)
+    module, states = load("dampsim_addon.ui.bake.panel"), []
+
+    def check() -> None:
+        found = drawn_operators(module.DAMPSIM_PT_bake)
+        baking = [name for name in found if name in ("dampsim.bake", "DAMPSIM_MT_bake")]
+        assert baking == ["dampsim.bake", "DAMPSIM_MT_bake"]
+        states.append(label(load, obj))
+
+    check()
+    stop_bake(load, obj, 2)
+    check()
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    obj.dampsim.settle += 1.0
+    check()
+    scene.frame_end = LAST + 2
+    check()
+    assert states == ["Bake", "Resume at Frame 4", "Re-bake", "Re-bake"]
+    menu = drawn_operators(load("dampsim_addon.ui.bake.operators").DAMPSIM_MT_bake)
+    assert [name for name in menu if name] == ["dampsim.bake", "dampsim.rebake_range", "dampsim.bake"]
 
 
 def test_outdated_resume_is_refused_early(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

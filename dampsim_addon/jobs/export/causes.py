@@ -61,7 +61,7 @@ def lost_parts(obj: bpy.types.Object, form: str) -> Iterator[str]:
     loose = 0 if parts is None or is_accepted(obj, "faceless", parts.faceless) else int(parts.faceless.sum())
     if loose and form == "GLTF":
         belong = "belongs" if loose == 1 else "belong"
-        yield f"{format_count(loose, 'vertex')} {belong} to no face; delete them with Mesh › Clean Up › Delete Loose."
+        yield f"{format_count(loose, 'vertex')} {belong} to no face; use Mesh › Clean Up › Delete Loose."
     yield from _lost_shape_keys(obj, form)
     for modifier in obj.modifiers:
         lost = modifier.type != "ARMATURE" and modifier.show_viewport and _moves_vertices(modifier)

@@ -23,13 +23,14 @@ from ...blender.modifiers import (
     topology_modifiers,
     trailing_solidify,
     unfelt_modifiers,
+    weight_removing_modifiers,
 )
 from ...blender.movers import ModifierEffect, modifier_type_effect
 from ...blender.sampler import mode_name
 from ...status.late_refusals import remembered_refusal
 from ...status.pieces import known_parts, refresh_parts
 from ...targets import CompressedKeys, PointCache
-from ..common.issue import Issue, fix_button, target_issue
+from ..common.issue import Issue, fix_button, set_options, target_issue
 
 # Settings of modifiers for renders.
 _RENDER_SETTINGS = ("show_render", "render_levels")
@@ -81,11 +82,11 @@ def live_cannot_show(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | N
     generators = topology_modifiers(obj)
     if not generators or simulated_topology_modifiers(obj) or obj.dampsim.baked or not obj.dampsim.live:
         return None
-    return target_issue(
-        PointCache,
-        f"Live cannot show shape keys: {generators[0].name} is above {deform_stack(obj)[-1].name}. "
-        "Bake to a file instead",
-    )
+    text = f"Live cannot show shape keys: {generators[0].name} is above {deform_stack(obj)[-1].name}"
+    if any(modifier in generators for modifier in weight_removing_modifiers(obj)):
+        # A bake to a file simulates the vertices after these modifiers, which lose the pins.
+        return Issue(text, "Switch Off Live", set_options(live=False), "Simulate this object only when it is baked")
+    return target_issue(PointCache, f"{text}. Bake to a file instead")
 
 
 def render_differs(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
