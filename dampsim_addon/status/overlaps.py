@@ -24,7 +24,7 @@ from ...core.simulation.start import moved_sample
 from ..blender.collider_reader import ColliderReader
 from ..blender.sampler import GroupSampler, Sampler
 from ..blender.vertex_groups import read_weights
-from ..model.colliders import active_colliders
+from ..model.colliders import active_colliders, simulation_view_layer
 from ..scene_reader.scene_builder import mesh_triangles
 from ..session import SessionState
 from .measurements import first_pose
@@ -203,9 +203,11 @@ def _store(obj: bpy.types.Object, first: int, surface: _Surface, others: Sequenc
 
 
 def known_overlaps(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[Overlap]:
-    """Return the known overlaps of an object that are valid for the current poses."""
+    """Return the known overlaps of an object that are valid for the current poses, with colliders that act on it."""
     known = KnownOverlaps.current().get(obj.session_uid, [])
-    return [one for one in known if one.pose_key == _pose_key(obj, one.collider, scene.frame_start)]
+    active = {other.name for other in active_colliders(obj, simulation_view_layer(scene))} if known else {}
+    valid = [one for one in known if one.collider in active]
+    return [one for one in valid if one.pose_key == _pose_key(obj, one.collider, scene.frame_start)]
 
 
 def largest_overlap(overlaps: Sequence[Overlap]) -> Overlap:
@@ -238,7 +240,11 @@ def overlap_message(overlaps: Mapping[bpy.types.Object, Sequence[Overlap]], scen
 
 def _pose_key(obj: bpy.types.Object, collider: str, first: int) -> str:
     other = bpy.data.objects.get(collider)
-    return repr([starts_outside(obj), *(first_pose(one, first) for one in (obj, other) if one is not None)])
+    both = [one for one in (obj, other) if one is not None]
+    # Most edits that remove an overlap without a motion change the number of vertices.
+    return repr(
+        [starts_outside(obj), *((first_pose(one, first), len(getattr(one.data, "vertices", ()))) for one in both)]
+    )
 
 
 def starts_outside(obj: bpy.types.Object) -> bool:

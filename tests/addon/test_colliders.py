@@ -1004,6 +1004,40 @@ def test_add_and_collider_report_overlaps(load: Load) -> None:
     assert other.location.z == -8.0
 
 
+def _disable(obj: bpy.types.Object, other: bpy.types.Object) -> None:
+    other.hide_viewport = True
+
+
+def _unmark(obj: bpy.types.Object, other: bpy.types.Object) -> None:
+    other.dampsim_collider.is_collider = False
+
+
+def _pass_through(obj: bpy.types.Object, other: bpy.types.Object) -> None:
+    obj.dampsim.collide = False
+
+
+def _limit(obj: bpy.types.Object, other: bpy.types.Object) -> None:
+    obj.dampsim.collider_collection = bpy.data.collections.new("Walls")
+
+
+def _empty(obj: bpy.types.Object, other: bpy.types.Object) -> None:
+    other.data.clear_geometry()
+
+
+@pytest.mark.parametrize("end", [_disable, _unmark, _pass_through, _limit, _empty], ids=lambda one: one.__name__)
+def test_ended_overlap_is_not_reported(
+    load: Load, tmp_path: Path, end: Callable[[bpy.types.Object, bpy.types.Object], None]
+) -> None:
+    """A collider that no longer acts on the object overlaps with nothing."""
+    obj, other = buried_cape(tmp_path)
+    initial_overlaps(load, obj)
+    find_issues, scene = load("dampsim_addon.ui.bake.checks").find_issues, bpy.context.scene
+    assert "inside" in find_issues(obj, scene)
+    end(obj, other)
+    bpy.context.view_layer.update()
+    assert "inside" not in find_issues(obj, scene)
+
+
 def buried_cape(tmp_path: Path) -> tuple[bpy.types.Object, bpy.types.Object]:
     """Return a sheet pinned at one side, whose middle starts 60 mm below the top of a box, and the box."""
     new_scene(4)

@@ -113,6 +113,14 @@ def limited_scale(obj: bpy.types.Object) -> None:
     limit.use_max_x, limit.max_x = True, 0.5
 
 
+def scaled_grandparent(obj: bpy.types.Object) -> None:
+    """Mirror the parent of a parent without a scale of its own."""
+    for name in ("Handle", "Root"):
+        bpy.context.scene.collection.objects.link(bpy.data.objects.new(name, None))
+    obj.parent, bpy.data.objects["Handle"].parent = bpy.data.objects["Handle"], bpy.data.objects["Root"]
+    bpy.data.objects["Root"].scale.x = -1.0
+
+
 def finest_tetrahedra(obj: bpy.types.Object) -> None:
     obj.dampsim.resolution, obj.dampsim.measured_fill = 400_000, 0.2
 
@@ -131,6 +139,7 @@ WITHOUT_FIX: dict[Callable[[bpy.types.Object], None], tuple[str, str]] = {
     driven_scale: ("scale", "because of its driver"),
     scaled_parent: ("scale", "because of its parent Handle"),
     mirrored_parent: ("scale", "because of its parent Handle"),
+    scaled_grandparent: ("scale", "because of its parent Root"),
     sheared: ("scale", "because of its parent Handle"),
     limited_scale: ("scale", "because of its constraint Limit Scale"),
     finest_tetrahedra: ("coarse", "20%"),

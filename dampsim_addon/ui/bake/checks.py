@@ -68,12 +68,22 @@ def _unapplied_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | N
     own = np.array(obj.scale) * np.array(obj.delta_scale)
     if not own.all() or _scale_problem(matrix / own):
         # Only a parent can turn the axes of the scale.
-        return Issue(f"{problem}, because of its parent {obj.parent.name}" if obj.parent else problem)
+        return Issue(f"{problem}, because of its parent {_scaled_parent(obj).name}" if obj.parent else problem)
     if obj.data.users > 1 or not obj.data.is_editable:
         whose = "other objects share the mesh" if obj.data.users > 1 else "the mesh is linked"
         tip = "Give this object its own copy of the mesh, and apply the scale to it"
         return Issue(f"{problem}, and {whose}", "Make Single User and Apply Scale", _apply_scale, tip)
     return Issue(problem, "Apply Scale", _apply_scale)
+
+
+def _scaled_parent(obj: bpy.types.Object) -> bpy.types.Object:
+    """Return the nearest parent with a negative or uneven scale of its own, or else the parent."""
+    parent = obj.parent
+    while parent is not None:
+        if _scale_problem(np.diag(np.array(parent.scale) * np.array(parent.delta_scale))):
+            return parent
+        parent = parent.parent
+    return obj.parent
 
 
 def _scale_problem(matrix: Array) -> str:
