@@ -78,12 +78,14 @@ def _unapplied_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | N
 
 def _scaled_parent(obj: bpy.types.Object) -> bpy.types.Object:
     """Return the nearest parent with a negative or uneven scale of its own, or else the parent."""
-    parent = obj.parent
-    while parent is not None:
-        if _scale_problem(np.diag(np.array(parent.scale) * np.array(parent.delta_scale))):
-            return parent
-        parent = parent.parent
-    return obj.parent
+    parents, one = list[bpy.types.Object](), obj.parent
+    while one is not None:
+        parents.append(one)
+        one = one.parent
+    scales = [np.array(each.scale) * np.array(each.delta_scale) for each in parents]
+    return next(
+        (each for each, scale in zip(parents, scales, strict=True) if _scale_problem(np.diag(scale))), parents[0]
+    )
 
 
 def _scale_problem(matrix: Array) -> str:
