@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, diags
 from scipy.spatial.transform import Rotation
 
 from ..base.arrays import Array, Index, best_fit_rotations
@@ -186,6 +186,8 @@ _PATH_WEIGHT = 1e-7
 _STILL_PART = 1e-5
 # Weight of the path of such a vertex, relative to an edge.
 _PIN_WEIGHT = 1e4
+# Edges shorter than this part of the mean length count like edges of this length.
+_SHORTEST_PART = 1e-2
 # Length below which a blended edge has no direction, m.
 _TINY = 1e-12
 
@@ -201,11 +203,19 @@ class ArcBlend:
         count = plain.shape[1]
         rows, signs = np.repeat(np.arange(len(pairs)), 2), np.tile([1.0, -1.0], len(pairs))
         self._edges = csr_matrix((signs, (rows, pairs.ravel())), shape=(len(pairs), count))
+        # Edges count by their directions: the short ones across a long tube tell how it twists.
+        lengths = np.linalg.norm(self._edges @ plain[0], axis=1)
+        mean = float(lengths.mean()) if len(lengths) else 1.0
+        self._weights = np.maximum(lengths / max(mean, _TINY), _SHORTEST_PART) ** -2.0
         self._around = abs(self._edges).T.tocsr()
+        # A vertex without edges has only its path.
+        nearby = self._around @ self._weights
+        nearby[nearby == 0.0] = 1.0
         moves = np.linalg.norm(simulated - plain, axis=2).max(axis=0)
         size = float(np.linalg.norm(np.ptp(plain[0], axis=0)))
-        self._hold = np.where(moves <= _STILL_PART * size, _PIN_WEIGHT, _PATH_WEIGHT)
-        self._solve = factorise((self._edges.T @ self._edges + csr_matrix((self._hold, (range(count),) * 2))).tocsr())
+        self._hold = nearby * np.where(moves <= _STILL_PART * size, _PIN_WEIGHT, _PATH_WEIGHT)
+        self._weighted = (self._edges.T @ diags(self._weights)).tocsr()
+        self._solve = factorise((self._weighted @ self._edges + diags(self._hold)).tocsr())
         self._turns: dict[int, Array] = {}
 
     def shape(self, place: int, weight: float) -> Array:
@@ -223,15 +233,15 @@ class ArcBlend:
         # Where the rotations of both ends differ, their mean is shorter.
         lengths = [np.linalg.norm(one, axis=1) for one in (before, after, wanted)]
         wanted *= (lengths[0] + weight * (lengths[1] - lengths[0]))[:, None] / np.maximum(lengths[2], _TINY)[:, None]
-        return np.asarray(self._solve(self._edges.T @ wanted + self._hold[:, None] * path))
+        return np.asarray(self._solve(self._weighted @ wanted + self._hold[:, None] * path))
 
     def _rotation_vectors(self, place: int) -> Array:
         """Return the rotation (v, 3), rad, from the edges around each vertex to those of the simulation."""
         if place not in self._turns:
             before, after = (self._edges @ shape[place] for shape in (self._plain, self._simulated))
-            products = (self._around @ (after[:, :, None] * before[:, None]).reshape(-1, 9)).reshape(-1, 3, 3)
-            scale = np.einsum("pk,pk->p", before, before)
-            still = _STILL_SHARE * (self._around @ scale)
+            products = self._weights[:, None, None] * after[:, :, None] * before[:, None]
+            products = (self._around @ products.reshape(-1, 9)).reshape(-1, 3, 3)
+            still = _STILL_SHARE * (self._around @ (self._weights * np.einsum("pk,pk->p", before, before)))
             # A vertex without edges does not turn.
             still[still == 0.0] = 1.0
             rotations = best_fit_rotations(products + still[:, None, None] * np.eye(3))

@@ -25,7 +25,7 @@ from ..blender.sampler import frame_rate, world_vertices
 from ..model.caches import frame_cache
 from ..scene_reader.scene_builder import mesh_edges
 from ..status.measurements import required_substeps
-from ..targets import Shot
+from ..targets import Shot, Storage, find_target
 from ..targets.influence import constant_influence, influence_at
 from ..targets.landing import (
     Blend,
@@ -95,7 +95,7 @@ def blend_bake(
     numbers = np.arange(int(np.floor(start)) - _BLEND_MARGIN, int(np.ceil(end)) + _BLEND_MARGIN + 1)
     motion = _read_motion(scene, obj, numbers)
     if can_blend_frames(obj) and set(range(int(first), int(last) + 1)) <= set(frame_cache(obj).frame_numbers()):
-        points = _points_of_frames(obj, kind, int(first), int(last), motion.near(first, last))
+        points = _points_of_frames(scene, obj, kind, int(first), int(last), motion.near(first, last))
         if points:
             store_weights(obj, points)
             # The previous bake may deviate from its frames by its own error.
@@ -112,13 +112,15 @@ def blend_bake(
         blended = values[0] + (values[1] - values[0]) * bezier_values((frames - first) / (last - first), handles)
         return np.where((frames > first) & (frames < last), blended, keyed)
 
-    handles, effect = choose_handles(near.plain, near.simulated, near.pairs, weights)
+    # Edges matter where they move on straight paths.
+    pairs = near.pairs[:0] if _moves_bones(obj) else near.pairs
+    handles, effect = choose_handles(near.plain, near.simulated, pairs, weights)
     set_handles(obj, first, last, handles)
     if len(frames) < len(motion.numbers):
         # Blends beside this one can pop where it cuts them.
         effect = motion.effect(motion.line_shapes(_keyed_values(obj, motion.numbers)))
-    if effect.excess > 1.0:
-        # Bones turn between both shapes, where this choice assumes straight paths.
+    if effect.excess > 1.0 or _moves_bones(obj):
+        # The choice assumes straight paths.
         effect = motion.effect(_shapes(scene, obj, numbers))
     return _warning(obj, effect), None
 
@@ -169,9 +171,9 @@ def _cached_shapes(obj: bpy.types.Object, numbers: Index) -> Array:
 
 
 def _points_of_frames(
-    obj: bpy.types.Object, kind: Blend, first: int, last: int, near: BlendedMotion
+    scene: bpy.types.Scene, obj: bpy.types.Object, kind: Blend, first: int, last: int, near: BlendedMotion
 ) -> list[tuple[float, float]]:
-    """Return points of stored_weights() with a blend; none if straight paths shorten edges little or less than arcs."""
+    """Return points of stored_weights() with a blend; none if Influence shortens edges little or less than arcs."""
 
     def weights(handles: Handles) -> Array:
         return weights_at(with_blend(obj, kind, first, last, handles), near.numbers)
@@ -182,9 +184,28 @@ def _points_of_frames(
     # Without edges, the smoothest curve is chosen. Arcs keep the lengths with any of them.
     handles, _ = choose_handles(near.plain, near.simulated, near.pairs[:0], weights)
     shares = weights(handles)
-    shortening = near.effect(near.line_shapes(shares)).shortening
+    shortening = near.effect(_influence_shapes(scene, obj, near, shares)).shortening
     is_better = shortening > MAX_SHORTENING and near.effect(near.arc_shapes(shares)).shortening < shortening
     return with_blend(obj, kind, first, last, handles) if is_stored or is_better else []
+
+
+def _moves_bones(obj: bpy.types.Object) -> bool:
+    target = find_target(obj.dampsim.baked)
+    return target is not None and target.storage is Storage.BONES
+
+
+def _influence_shapes(scene: bpy.types.Scene, obj: bpy.types.Object, motion: BlendedMotion, weights: Array) -> Array:
+    """Return the shapes (f, v, 3) m that Influence gives with weights (f,).
+
+    Bones turn on the way, so that only Blender knows the shapes: chains keep their edges, but bones that share weights
+    may lose those that they keep at both ends.
+    """
+    shapes = motion.line_shapes(weights)
+    if _moves_bones(obj):
+        for place in np.flatnonzero((weights > 0.0) & (weights < 1.0)).tolist():
+            with constant_influence(obj, float(weights[place])):
+                shapes[place] = _shapes(scene, obj, motion.numbers[place : place + 1])[0]
+    return shapes
 
 
 def _keyed_values(obj: bpy.types.Object, numbers: Iterable[int]) -> Array:

@@ -11,6 +11,8 @@ import bpy
 import numpy as np
 import pytest
 from scenes import LAST, new_scene, wobbler, world_vertices
+from test_bone_bakes import belly
+from test_existing_bones import tail
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
@@ -335,3 +337,35 @@ def test_curve_shows_influence(load: Load, tmp_path: Path) -> None:
     results.curve_icon(displayed, True, tuple(np.linspace(1.0, 0.0, 20)))
     results.curve_icon(displayed, True, tuple(np.linspace(0.5, 0.0, 20)))
     assert len(results._Results.current().icons) == 1
+
+
+def shortening(obj: bpy.types.Object, shown: np.ndarray, plain: np.ndarray, simulated: np.ndarray) -> float:
+    """Return the largest part by which an edge is shorter than without and with the simulation. shapes: (f, v, 3) m."""
+    edges = np.array([edge.vertices for edge in obj.data.edges])
+    found = [np.linalg.norm(one[:, edges[:, 0]] - one[:, edges[:, 1]], axis=2) for one in (shown, plain, simulated)]
+    return float((1.0 - found[0] / np.minimum(*found[1:])).max())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("target", "frame", "length"), [("EXISTING_BONES", 24, 12), ("BONES", 14, 6)])
+def test_bones_are_blended_as_played(load: Load, tmp_path: Path, target: str, frame: int, length: int) -> None:
+    """Bones turn on the way. A chain keeps its edges that straight paths would shorten by 5%, so that Influence is
+    keyed. Bones that share weights would lose 8%, where straight paths lose 1%, so that the frames are blended.
+    """
+    new_scene(30)
+    obj, _ = (tail if target == "EXISTING_BONES" else belly)(tmp_path)
+    obj.dampsim.settle, obj.dampsim.bounce, obj.dampsim.target = 20.0, 50.0, target
+    obj.dampsim.max_bones, obj.dampsim.bone_bound_percent = 16, 0.5
+    frames = range(frame - length, frame + 1)
+    plain = np.array([world_vertices(obj, one) for one in frames])
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    simulated = np.array([world_vertices(obj, one) for one in frames])
+    is_chain, straight = target == "EXISTING_BONES", 0.5 * (plain + simulated)
+    assert (shortening(obj, straight, plain, simulated) > 0.02) == is_chain
+    (warning,) = load("dampsim_addon.api").blend([obj], "LAND", frame, length)
+    shown = np.array([world_vertices(obj, one) for one in frames])
+    found = shortening(obj, shown, plain, simulated)
+    assert bool(obj.dampsim.blended_frames) != is_chain
+    assert found < (1e-3 if is_chain else 0.045)
+    # With as many bones, the fit leaves a little more than the limit, and says so.
+    assert ("Raise Max Bones" in warning) != is_chain

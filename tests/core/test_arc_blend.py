@@ -81,3 +81,33 @@ def test_free_body_moves_straight() -> None:
     np.testing.assert_allclose(found[-1], loose[0] + 0.5, atol=1e-6)
     np.testing.assert_allclose(found[:-1].mean(axis=0), 0.5 * (points.mean(axis=0) + turned.mean(axis=0)), atol=1e-4)
     assert largest_shortening(pairs, found[:-1], points, turned) < 1e-3
+
+
+def tube(rings: int, around: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return vertices (v, 3) of a tube along x from 0 to 1, with a radius of 0.06, and vertices (e, 2) of its edges."""
+    angles = 2.0 * np.pi * np.arange(around) / around
+    ring = 0.06 * np.stack([np.zeros(around), np.cos(angles), np.sin(angles)], axis=1)
+    points = np.concatenate([ring + np.array([x, 0.0, 0.0]) for x in np.linspace(0.0, 1.0, rings)])
+    place = np.arange(rings * around).reshape(rings, around)
+    along = np.stack([place[:-1].ravel(), place[1:].ravel()], axis=1)
+    across = np.stack([place.ravel(), np.roll(place, -1, axis=1).ravel()], axis=1)
+    return points, np.concatenate([along, across])
+
+
+def curled(points: np.ndarray, angle: float, direction: float) -> np.ndarray:
+    """Return a tube whose axis is an arc of a circle. direction: angle about x to which it bends from -z, rad."""
+    turn = Rotation.from_rotvec([direction, 0.0, 0.0])
+    x = points[:, 0]
+    axis = np.stack([np.sin(angle * x), 0.0 * x, np.cos(angle * x) - 1.0], axis=1) / angle
+    rings = Rotation.from_rotvec(np.outer(angle * x, turn.apply([0.0, 1.0, 0.0])))
+    return turn.apply(axis) + rings.apply(points * [0.0, 1.0, 1.0])
+
+
+def test_slender_faces_do_not_twist() -> None:
+    """A tube whose edges along it are 30 times as long as those around it bends to the side instead of down."""
+    points, pairs = tube(7, 64)
+    plain, turned = curled(points, 1.0, 0.0), curled(points, 1.0, 0.5 * np.pi)
+    np.testing.assert_allclose(lengths(plain, pairs), lengths(turned, pairs), atol=0.02)
+    arcs = ArcBlend(plain[None], turned[None], pairs)
+    assert largest_shortening(pairs, 0.5 * (plain + turned), plain, turned) > 0.1
+    assert max(largest_shortening(pairs, arcs.shape(0, one), plain, turned) for one in (0.25, 0.5, 0.75)) < 0.01
