@@ -29,15 +29,11 @@ from ..blender.dampsim_names import (
     untag_action,
 )
 from ..blender.movers import is_local
+from .fcurve_contents import read_curve, write_curve
 from .target import apply_settings, read_settings_of
 
 # Blender cuts off longer names of strips, in bytes.
 _MAX_STRIP_NAME = 63
-
-# Settings of a keyframe. Those of handles come last, as the others move the handles.
-KEYFRAME_SETTINGS = (
-    *("co", "interpolation", "easing", "handle_left_type", "handle_right_type", "handle_left", "handle_right"),
-)
 
 # F-curve of a bake: data path and array index.
 Curve = tuple[str, int]
@@ -308,17 +304,7 @@ def _copy_strip(source: Any, track: bpy.types.NlaTrack) -> None:
     for curve in source.fcurves:
         copy = strip.fcurves.find(curve.data_path)
         if copy is not None:
-            copy_keyframes(curve, copy)
-
-
-def copy_keyframes(source: bpy.types.FCurve, target: bpy.types.FCurve) -> None:
-    """Replace the keyframes of an F-curve with those of another one."""
-    target.keyframe_points.clear()
-    target.keyframe_points.add(len(source.keyframe_points))
-    for one, copy in zip(source.keyframe_points, target.keyframe_points, strict=True):
-        apply_settings(copy, read_settings_of(one, KEYFRAME_SETTINGS))
-    target.extrapolation = source.extrapolation
-    target.update()
+            write_curve(copy, read_curve(curve))
 
 
 def push_down_action(owner: Any, mark: str = "") -> None:

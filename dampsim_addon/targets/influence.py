@@ -13,10 +13,12 @@ from typing import Any
 
 import bpy
 
+from ...core import SceneError
 from ..blender.animation import channelbags
 from ..blender.bone_bakes import record_mark, rig_of
 from ..blender.dampsim_names import bake_modifier, modifier_of_path
-from .bake_tracks import KEYFRAME_SETTINGS, bake_strips, has_audible_strip, unmute_strips
+from .bake_tracks import bake_strips, has_audible_strip, unmute_strips
+from .fcurve_contents import FCurveContents, read_curve, write_curve
 from .target import apply_settings, read_settings_of
 
 # Settings of a cache modifier that belong to the user and not to the bake.
@@ -28,10 +30,10 @@ _USER_SETTINGS = (
 
 @dataclass(frozen=True)
 class KeptInfluence:
-    """Influence of a bake. value: without keyframes.  keyframes: settings of each keyframe."""
+    """Influence of a bake. value: without keyframes.  curve: contents of its F-curve; None without keyframes."""
 
     value: float
-    keyframes: list[list[tuple[str, Any]]]
+    curve: FCurveContents | None
 
 
 @dataclass(frozen=True)
@@ -128,13 +130,19 @@ def influence_at(obj: bpy.types.Object, frame: float) -> float | None:
 
 
 def set_influence(obj: bpy.types.Object, value: float, frame: float) -> bool:
-    """Set the influence: at the frame if it has keyframes, else of the whole bake. Return whether there is one."""
+    """Set the influence: at the frame if it has keyframes, else of the whole bake. Return whether there is one.
+
+    Locked keyframes stay.
+    """
     channels = _channels(obj)
     for one in channels:
+        if _is_locked(one):
+            continue
         _enable(one)
-        setattr(one.owner, one.name, value)
         if one.keyframes:
-            one.owner.keyframe_insert(one.name, frame=frame)
+            _insert_key(one, frame, value)
+        else:
+            setattr(one.owner, one.name, value)
     _tag(obj)
     return bool(channels)
 
@@ -166,16 +174,16 @@ def constant_influence(obj: bpy.types.Object, value: float) -> Iterator[None]:
 def key_influence(obj: bpy.types.Object, points: Iterable[tuple[float, float]]) -> None:
     """Insert keyframes (frame, value) of the influence, and remove others between the first and last of them.
 
-    The curve before and after them stays, as far as it leads to existing keyframes.
+    The curve before and after them stays, as far as it leads to existing keyframes. Raises SceneError if it is locked.
     """
+    check_unlocked(obj)
     found = sorted(points)
     new = {round(frame, 3) for frame, _ in found}
     present = [round(key.co.x, 3) for curve in keyed_curves(obj)[:1] for key in curve.keyframe_points]
     for one in _channels(obj):
         _enable(one)
         for frame, value in found:
-            setattr(one.owner, one.name, value)
-            one.owner.keyframe_insert(one.name, frame=frame)
+            _insert_key(one, frame, value)
     for curve in keyed_curves(obj):
         for key in reversed(list(curve.keyframe_points)):
             place = round(key.co.x, 3)
@@ -185,6 +193,26 @@ def key_influence(obj: bpy.types.Object, points: Iterable[tuple[float, float]]) 
                 curve.keyframe_points.remove(key)
         curve.update()
     _tag(obj)
+
+
+def check_unlocked(obj: bpy.types.Object) -> None:
+    """Raise SceneError if the user has locked the F-curve of the influence, or its group."""
+    if any(map(_is_locked, _channels(obj))):
+        raise SceneError(f"{obj.name}: the curve of its Influence is locked; unlock it in the Graph Editor.")
+
+
+def _is_locked(one: _Channel) -> bool:
+    curve = one.curve
+    return curve is not None and (curve.lock or (curve.group is not None and curve.group.lock))
+
+
+def _insert_key(one: _Channel, frame: float, value: float) -> None:
+    """Insert a keyframe, also beneath F-curve modifiers, where Blender's own command refuses it."""
+    setattr(one.owner, one.name, value)
+    if one.keyframes:
+        one.curve.keyframe_points.insert(frame, value)
+    else:
+        one.owner.keyframe_insert(one.name, frame=frame)
 
 
 def _set_segments(key: bpy.types.Keyframe, is_present: bool, is_first: bool, is_last: bool) -> None:
@@ -259,23 +287,22 @@ def read_influence(obj: bpy.types.Object) -> KeptInfluence | None:
     """
     source = next(iter(_channels(obj)), None)
     if source is None:
-        return None if obj.dampsim.baked else KeptInfluence(float(obj.dampsim.unbaked_influence), [])
-    keyframes = source.curve.keyframe_points if source.curve is not None else ()
-    return KeptInfluence(influence_at(obj, 0.0) or 0.0, [read_settings_of(one, KEYFRAME_SETTINGS) for one in keyframes])
+        return None if obj.dampsim.baked else KeptInfluence(float(obj.dampsim.unbaked_influence), None)
+    curve = read_curve(source.curve) if source.curve is not None and source.keyframes else None
+    return KeptInfluence(influence_at(obj, 0.0) or 0.0, curve)
 
 
 def write_influence(obj: bpy.types.Object, kept: KeptInfluence | None) -> None:
     """Give the object's bake the influence of read_influence()."""
-    if kept is None or (kept.value == 1.0 and not kept.keyframes):
+    if kept is None or (kept.value == 1.0 and kept.curve is None):
         return
-    if not kept.keyframes:
+    if kept.curve is None:
         set_influence(obj, kept.value, 0.0)
         return
-    key_influence(obj, [dict(key)["co"] for key in kept.keyframes])
+    key_influence(obj, [kept.curve.first_key])
     for curve in keyed_curves(obj):
-        for key, settings in zip(curve.keyframe_points, kept.keyframes, strict=True):
-            apply_settings(key, settings)
-        curve.update()
+        write_curve(curve, kept.curve)
+    _tag(obj)
 
 
 def remove_factor_curve(obj: bpy.types.Object, modifier: str) -> None:

@@ -18,7 +18,7 @@ from ...core import Array, SceneError
 from ...core.base.untrusted_files import parse_json
 from ...core.simulation.blend_curve import Handles, bezier_values
 from ..blender.dampsim_names import bake_modifier
-from .influence import has_influence, influence_at, is_muted, key_influence, keyed_curves
+from .influence import check_unlocked, has_influence, influence_at, is_muted, key_influence, keyed_curves
 from .retiming import plays_at_own_time
 
 # Number of frames of a blend unless the user chooses another.
@@ -155,3 +155,4 @@ def check_blend(obj: bpy.types.Object, length: float) -> None:
         raise SceneError(f"{obj.name}: its bake is muted, so that its motion cannot be blended; {fix}.")
     if length < MIN_LENGTH:
         raise SceneError(f"{obj.name}: a blend over fewer than {MIN_LENGTH} frames would jump; choose more frames.")
+    check_unlocked(obj)

@@ -182,6 +182,20 @@ def test_unsuitable_bakes_key_influence(load: Load, tmp_path: Path, change: str)
     assert not obj.dampsim.blended_frames
 
 
+def test_scaled_blend_keeps_edges(load: Load, tmp_path: Path) -> None:
+    """A bake that is landed at its own speed and scaled later keeps its edges, at all frames."""
+    obj = hanging_sheet(tmp_path)
+    plain = shapes(obj)[:1]
+    bake(obj)
+    simulated, api = shapes(obj), load("dampsim_addon.api")
+    assert api.blend([obj], "LAND", 22, 12) == [""]
+    api.retime([obj], 1.7)
+    played = shapes(obj, range(1, round(1.7 * END)))
+    np.testing.assert_allclose(played[-1], plain[0], atol=0.002 * size(plain[0]))
+    shortest = np.minimum(edge_lengths(obj, plain), edge_lengths(obj, simulated).min(axis=0))
+    assert (1.0 - edge_lengths(obj, played) / shortest).max() < 0.02
+
+
 def test_failed_bake_restores_blends(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     obj = hanging_sheet(tmp_path)
     bake(obj)

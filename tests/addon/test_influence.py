@@ -477,3 +477,60 @@ def test_live_shows_influence(load: Load, live: ModuleType, tmp_path: Path, targ
     # Clear leaves it for Live.
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     assert obj.dampsim.influence == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE"])
+def test_influence_curve_moves_whole(load: Load, tmp_path: Path, target: str) -> None:
+    """Modifiers, extrapolation and elastic keyframes of the influence move along to another target, and back."""
+    new_scene()
+    obj, influence = wobbler(tmp_path), load("dampsim_addon.targets.influence")
+    bake(obj, target)
+    influence.key_influence(obj, [(2.0, 1.0), (6.0, 0.3), (10.0, 0.6)])
+
+    def curve() -> bpy.types.FCurve:
+        return influence.keyed_curves(obj)[0]
+
+    key = curve().keyframe_points[1]
+    key.interpolation, key.amplitude, key.period, key.type = "ELASTIC", 0.1, 3.0, "EXTREME"
+    curve().modifiers.new("CYCLES").mode_after = "MIRROR"
+    limits = curve().modifiers.new("LIMITS")
+    limits.use_max_y, limits.max_y, limits.use_restricted_range = True, 0.8, True
+    limits.frame_start, limits.frame_end, limits.blend_out = 1.0, 8.0, 2.0
+    curve().modifiers.new("ENVELOPE").control_points.add(5.0).min = -0.9
+    curve().modifiers.new("GENERATOR").poly_order = 2
+    curve().modifiers[-1].coefficients = (0.05, 0.9, 0.0)
+    curve().extrapolation = "LINEAR"
+    curve().update()
+    expected = [curve().evaluate(0.5 * frame) for frame in range(60)]
+    assert np.ptp(expected) > 0.2
+    for again in ("POINT_CACHE", "FRAME_KEYS", "MDD", target):
+        bake(obj, again)
+        assert [curve().evaluate(0.5 * frame) for frame in range(60)] == pytest.approx(expected, abs=1e-6)
+        key = curve().keyframe_points[1]
+        assert (curve().extrapolation, key.type, [one.type for one in curve().modifiers]) == (
+            "LINEAR", "EXTREME", ["CYCLES", "LIMITS", "ENVELOPE", "GENERATOR"],
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE"])
+def test_modifiers_and_locks_of_influence(load: Load, tmp_path: Path, target: str) -> None:
+    """Keyframes beneath a modifier are inserted; a locked curve stays, and a message names the fix."""
+    new_scene()
+    obj, influence = wobbler(tmp_path), load("dampsim_addon.targets.influence")
+    bake(obj, target)
+    influence.key_influence(obj, [(2.0, 1.0), (9.0, 0.4)])
+    (curve,) = influence.keyed_curves(obj)
+    curve.modifiers.new("NOISE").strength = 0.0
+    bpy.context.scene.frame_set(5)
+    obj.dampsim.influence = 0.7
+    assert bpy.ops.dampsim.key_influence() == {"FINISHED"}
+    keys = [tuple(key.co) for key in influence.keyed_curves(obj)[0].keyframe_points]
+    np.testing.assert_allclose(keys, [(2.0, 1.0), (5.0, 0.7), (9.0, 0.4)], atol=1e-6)
+    influence.keyed_curves(obj)[0].lock = True
+    obj.dampsim.influence = 0.1
+    message = "Wobbler: the curve of its Influence is locked; unlock it in the Graph Editor"
+    with pytest.raises(RuntimeError, match=message):
+        bpy.ops.dampsim.key_influence()
+    with pytest.raises(load("core.base.errors").SceneError, match=message):
+        load("dampsim_addon.api").blend([obj], "LAND", 9, 4)
+    assert [tuple(key.co) for key in influence.keyed_curves(obj)[0].keyframe_points] == keys

@@ -1,0 +1,96 @@
+"""Contents of an F-curve: its keyframes, modifiers and settings, which another curve can receive.
+
+A bake to another target moves the influence that the user has animated from an NLA strip to a modifier, or back. All of
+the user's work on the curve goes with it, as Blender shows it in the Graph Editor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import bpy
+
+from .target import apply_settings, read_settings_of
+
+Settings = list[tuple[str, Any]]
+
+# Settings of a curve as a whole.
+_CURVE_SETTINGS = ("extrapolation", "auto_smoothing", "color_mode", "color", "lock", "mute")
+# Settings of a keyframe. Those of handles come last, as the others move the handles.
+_KEYFRAME_SETTINGS = (
+    *("co", "type", "interpolation", "easing", "amplitude", "period", "back"),
+    *("handle_left_type", "handle_right_type", "handle_left", "handle_right"),
+)
+_POINT_SETTINGS = ("frame", "min", "max")
+# Kinds of properties that are values.
+_VALUES = {"BOOLEAN", "INT", "FLOAT", "ENUM", "STRING"}
+
+
+@dataclass(frozen=True)
+class _ModifierContents:
+    """Modifier of an F-curve. kind: Blender's name of its type.  points: of an envelope."""
+
+    kind: str
+    settings: Settings
+    points: list[Settings]
+
+
+@dataclass(frozen=True)
+class FCurveContents:
+    """Contents of an F-curve, except its data path.
+
+    settings: of the curve.  keyframes: settings of each keyframe, in ascending order of frames.
+    """
+
+    settings: Settings
+    keyframes: list[Settings]
+    modifiers: list[_ModifierContents]
+
+    @property
+    def first_key(self) -> tuple[float, float]:
+        """Frame and value of the first keyframe. Raises IndexError if there is none."""
+        frame, value = dict(self.keyframes[0])["co"]
+        return float(frame), float(value)
+
+
+def read_curve(curve: bpy.types.FCurve) -> FCurveContents:
+    """Return the contents of an F-curve."""
+    return FCurveContents(
+        read_settings_of(curve, _CURVE_SETTINGS),
+        [read_settings_of(key, _KEYFRAME_SETTINGS) for key in curve.keyframe_points],
+        [
+            _ModifierContents(
+                one.type,
+                read_settings_of(one, _value_names(one)),
+                [read_settings_of(point, _POINT_SETTINGS) for point in getattr(one, "control_points", ())],
+            )
+            for one in curve.modifiers
+        ],
+    )
+
+
+def write_curve(curve: bpy.types.FCurve, contents: FCurveContents) -> None:
+    """Replace the contents of an F-curve."""
+    curve.keyframe_points.clear()
+    curve.keyframe_points.add(len(contents.keyframes))
+    for key, settings in zip(curve.keyframe_points, contents.keyframes, strict=True):
+        apply_settings(key, settings)
+    for modifier in reversed(list(curve.modifiers)):
+        curve.modifiers.remove(modifier)
+    for one in contents.modifiers:
+        made: Any = curve.modifiers.new(one.kind)
+        # The start of a range precedes its end, and both the lengths of its fades.
+        apply_settings(made, one.settings)
+        for settings in one.points:
+            apply_settings(made.control_points.add(dict(settings)["frame"]), settings)
+    apply_settings(curve, contents.settings)
+    curve.update()
+
+
+def _value_names(struct: Any) -> Iterator[str]:
+    """Iterate over the names of the values of a struct that can be set, in Blender's order."""
+    for prop in struct.bl_rna.properties:
+        if prop.type in _VALUES and not prop.is_readonly:
+            yield prop.identifier
