@@ -217,9 +217,10 @@ class CompiledShell:
 
     def _require_products(self, products: tuple[Places, ...], count: int) -> None:
         """Check slots, offsets, left and right of a number of blocks, unless they are known and read-only."""
-        if len(products) == len(self._known_products) and all(map(is_, products, self._known_products)):
-            return
         slots, offsets, left, right = products
+        is_known = len(products) == len(self._known_products) and all(map(is_, products, self._known_products))
+        if is_known and len(offsets) == count + 1:
+            return
         for one in products:
             if one.dtype != np.int32 or not one.flags.c_contiguous:
                 raise ValueError("the products are not contiguous arrays of 32-bit integers")

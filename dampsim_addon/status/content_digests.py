@@ -20,6 +20,7 @@ from typing import Any
 import bpy
 import numpy as np
 
+from ...core.base.untrusted_files import open_regular_file
 from ..blender.animation import drivers_of
 from ..blender.dampsim_names import is_bake_cache_file, is_output_modifier
 from ..blender.geometry_nodes import is_file_node, node_effect
@@ -207,7 +208,7 @@ def _file_digest(path: Path, count: int = _BLOCK_COUNT, size: int = _BLOCK_SIZE)
     count, size: number and size (bytes) of the blocks of a larger file.
     """
     stamp, known = _watched_stamp(path), _Contents.current().files
-    if stamp is None or path.is_dir():
+    if stamp is None:
         return ""
     if known.get((path, count), (None, ""))[0] != stamp:
         known[path, count] = stamp, _read_digest(path, stamp[1], count, size)
@@ -217,10 +218,11 @@ def _file_digest(path: Path, count: int = _BLOCK_COUNT, size: int = _BLOCK_SIZE)
 def _read_digest(path: Path, length: int, count: int, size: int) -> str:
     digest = hashlib.blake2b(str(length).encode(), digest_size=16)
     try:
-        with path.open("rb") as file:
+        file, _ = open_regular_file(path, follow_link=True)
+        with file:
             for start in np.unique(np.linspace(0, max(length - size, 0), count).astype(np.int64)):
                 file.seek(int(start))
                 digest.update(file.read(size))
-    except OSError:
+    except (OSError, ValueError):
         return ""
     return digest.hexdigest()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -191,6 +193,30 @@ def test_copied_files_are_unchanged(load: Load, tmp_path: Path) -> None:
     assert changed_inputs(load, obj, before) == []
     del before.digests["contents of Cache"]
     assert changed_inputs(load, obj, before) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "dead link"])
+def test_special_files_have_no_contents(load: Load, tmp_path: Path, kind: str) -> None:
+    """Reading them would wait for ever or fill the memory."""
+    new_scene()
+    obj, _ = mesh_cache(tmp_path)
+    path = tmp_path / "motion.pc2"
+    path.unlink()
+    make: dict[str, Callable[[Path], object]] = {
+        "pipe": os.mkfifo, "device": lambda path: path.symlink_to("/dev/zero"), "folder": Path.mkdir,
+        "dead link": lambda path: path.symlink_to("nowhere"),
+    }  # fmt: skip
+    make[kind](path)
+    # Ends a reader that waits for a writer of the pipe, with an error.
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.alarm(60)
+    before = inputs(load, obj)
+    assert changed_inputs(load, obj, before) == []
+    signal.alarm(0)
+    path.rmdir() if kind == "folder" else path.unlink()
+    path.write_bytes(bytes(400))
+    assert changed_inputs(load, obj, before) == ["contents of Cache"]
 
 
 def test_change_of_others_is_reported_once(load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

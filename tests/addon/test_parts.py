@@ -381,11 +381,19 @@ def test_material_saved_from_part(tmp_path: Path) -> None:
         part.settle, part.bounce, part.follow_through = 30.0, 0.0, 0.0
         assert bpy.ops.dampsim.part_preset(filepath=str(saved)) == {"FINISHED"}
         assert (part.settle, part.bounce, round(part.follow_through, 6)) == (9.0, 21.0, 0.6)
-        sag = obj.dampsim.sag
+        sag, obj.dampsim.plastic_yield = obj.dampsim.sag, 4.0
         assert bpy.ops.dampsim.preset(filepath=str(saved)) == {"FINISHED"}
         assert (obj.dampsim.settle, obj.dampsim.bounce, obj.dampsim.sag) == (9.0, 21.0, sag)
+        assert obj.dampsim.plastic_yield == 4.0
+        # A file of the same title, but for upper and lower case.
+        twin = saved.with_name("test_whisker.py")
+        is_separate = not twin.exists()
+        if is_separate:
+            twin.write_text("dampsim.settle = 11.0\n")
         # The chosen material is the one that the button removes.
         assert bpy.ops.dampsim.preset_remove() == {"FINISHED"}
         assert not saved.exists()
+        assert twin.exists() == is_separate
     finally:
         saved.unlink(missing_ok=True)
+        saved.with_name("test_whisker.py").unlink(missing_ok=True)

@@ -204,6 +204,21 @@ def test_known_places_are_checked_once(kernel: native.KernelLibrary) -> None:
         compiled.add_blocks(flat.vertices, 1.0, places, blocks)
 
 
+def test_known_products_fit_their_blocks(kernel: native.KernelLibrary) -> None:
+    """Products that were checked once are refused with further blocks, for which they have no sums."""
+    flat = sheet(4)
+    curved = flat.vertices + 0.05 * np.sin(5.0 * flat.vertices[:, :1]) * [0, 0, 1]
+    compiled = ShellBending(curved, flat.triangles, 0.1).compiled()
+    assert compiled is not None
+    rows, columns = compiled.pair_nodes()
+    places, back = ((one * 16 + other).astype(np.int32) for one, other in ((rows, columns), (columns, rows)))
+    *products, targets = compiled.places(places, back)
+    blocks = np.zeros((256, 3, 3))
+    compiled.add_blocks(curved, 1.0, (*products, targets), blocks)
+    with pytest.raises(ValueError, match="products"):
+        compiled.add_blocks(curved, 1.0, (*products, np.concatenate([targets, targets[:1]])), blocks)
+
+
 def test_sheet_kernels_refuse_wrong_arguments(kernel: native.KernelLibrary) -> None:
     flat = sheet(4)
     energy = Corotational(flat.vertices, flat.triangles, Fabric(9.0, 0.3))

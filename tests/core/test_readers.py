@@ -27,6 +27,7 @@ READERS = {
     "dampsim_addon/model/presets/__init__.py": ["test_damaged_materials_are_refused"],
     "dampsim_addon/scene_reader/setups.py": ["test_damaged_setups_are_refused"],
     "dampsim_addon/status/bake_changes.py": ["test_damaged_stored_texts_are_ignored"],
+    "dampsim_addon/status/content_digests.py": ["test_special_files_have_no_contents"],
     "dampsim_addon/targets/landing.py": ["test_damaged_stored_texts_are_ignored"],
     "dampsim_addon/targets/cache_file.py": ["test_special_files_are_refused", "test_damaged_bakes_are_not_exported"],
     "dampsim_addon/ui/objects/panel.py": ["test_special_files_are_refused"],

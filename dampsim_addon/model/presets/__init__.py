@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from functools import cache
+from math import isclose
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +21,7 @@ from bpy.types import Context, Menu, Operator, UILayout
 from ....core import PARAMETERS, ParameterError
 from ....core.base.errors import MAX_SHOWN, disk_errors, printable_text
 from ....core.base.untrusted_files import open_regular_file, write_atomically
+from ....core.scene.part import PART_DIALS
 from ...translations import report, translate
 from ..objects import chosen_simulated, is_simulated
 
@@ -28,8 +30,11 @@ _FOLDER = "dampsim"
 _HEAD = "import bpy\ndampsim = bpy.context.object.dampsim\n\n"
 # Parameters that define a material. All others depend on the scene.
 _SECTIONS = ("dials",)
-_OTHER_PARAMETERS = ("poisson", "density", "material", "plastic_yield", "plastic_creep", "plastic_most")
-_PARAMETER_NAMES = [p.name for p in PARAMETERS.values() if p.section in _SECTIONS or p.name in _OTHER_PARAMETERS]
+_OTHER_PARAMETERS = ("poisson", "density", "material")
+_ADDED_PARAMETERS = ("plastic_yield", "plastic_creep", "plastic_most")
+_PARAMETER_NAMES = [
+    p.name for p in PARAMETERS.values() if p.section in _SECTIONS or p.name in _OTHER_PARAMETERS + _ADDED_PARAMETERS
+]
 # Folder of the materials that the add-on brings.
 _OWN_FOLDER = Path(__file__).parent / _FOLDER
 # Largest size of a preset file in bytes, and of one of its values in characters.
@@ -164,8 +169,8 @@ class DAMPSIM_OT_preset(MaterialChoice, Operator):
                 self._apply_to_body(obj.dampsim, values)
 
     def _apply_to_body(self, group: bpy.types.PropertyGroup, values: dict[str, Any]) -> None:
-        # Older preset files lack these values, which then have to be the defaults.
-        for name in ("plastic_yield", "plastic_creep", "plastic_most"):
+        # Older materials lack these values, which then have to be the defaults. Those of parts are dials only.
+        for name in _ADDED_PARAMETERS if set(values) - set(PART_DIALS) else ():
             group.property_unset(name)
         for name, value in values.items():
             setattr(group, name, value)
@@ -235,18 +240,39 @@ class DAMPSIM_OT_preset_remove(Operator):
 
     def execute(self, context: Context) -> set[str]:
         name = current_material(context.object.dampsim)
-        found = [path for path in material_scripts() if path.parent != _OWN_FOLDER and material_title(path) == name]
         try:
-            if not found:
-                raise ParameterError(f"Material '{name}' has no file any more. Choose another one.")
+            path = self._file(context.object.dampsim, name)
             fix = "check the permissions of its folder"
-            with disk_errors(f"Material '{name}' cannot be removed from {found[0].parent}", fix, ParameterError):
-                found[0].unlink()
+            with disk_errors(f"Material '{name}' cannot be removed from {path.parent}", fix, ParameterError):
+                path.unlink()
         except ParameterError as error:
             report(self, {"ERROR"}, str(error))
             return {"CANCELLED"}
         report(self, {"INFO"}, f"Removed material '{name}'. Objects keep its values.")
         return {"FINISHED"}
+
+    def _file(self, group: bpy.types.PropertyGroup, name: str) -> Path:
+        """Return the file of the user's material that an object has. Raises ParameterError."""
+        for path in material_scripts():
+            # Two names that differ in upper and lower case have one title.
+            if path.parent != _OWN_FOLDER and material_title(path) == name and _has_values(group, path):
+                return path
+        raise ParameterError(f"Material '{name}' has no file any more. Choose another one.")
+
+
+def _has_values(group: bpy.types.PropertyGroup, path: Path) -> bool:
+    """Return whether an object has the values of a preset file."""
+    try:
+        values = preset_values(path)
+    except ParameterError:
+        return False
+    # Blender stores numbers in single precision.
+    return all(
+        isclose(getattr(group, name), value, rel_tol=1e-6)
+        if isinstance(value, float)
+        else getattr(group, name) == value
+        for name, value in values.items()
+    )
 
 
 @cache
