@@ -261,9 +261,16 @@ def unsaved_bake_folders(obj: bpy.types.Object) -> list[Path]:
     plan = _plan_cache(group_of(obj), _expected_default_folder)
     header = None if plan.source is not None or not blend_path() else _readable_header(plan.cache())
     # The name of the folder is that of this file and object, but another file may have taken its frames over.
-    if header is None or not header.owner or Path(header.owner).resolve() != Path(blend_path()).resolve():
-        return []
-    return plan.folders
+    return plan.folders if header is not None and header.owner and _is_this_file(header.owner) else []
+
+
+def _is_this_file(path: str) -> bool:
+    """Return whether the path of a .blend file, which may be any text, leads to the opened one."""
+    try:
+        # Symbolic links give a file more than one name.
+        return bool(blend_path()) and Path(path).resolve() == Path(blend_path()).resolve()
+    except (OSError, ValueError):
+        return False
 
 
 def _plan_cache(group: Group, find_default: Callable[[str], Path | None] = writable_default_folder) -> _CachePlan:
@@ -348,11 +355,10 @@ def is_cache_owner(obj: bpy.types.Object) -> bool:
     try:
         if not owner_path or not Path(owner_path).exists():
             return True
-        # Symbolic links give a file more than one name.
-        return bool(blend_path()) and Path(owner_path).resolve() == Path(blend_path()).resolve()
     except (OSError, ValueError):
         # The owner may exist where it cannot be read.
         return False
+    return _is_this_file(owner_path)
 
 
 def cached_frame_count(obj: bpy.types.Object) -> int:

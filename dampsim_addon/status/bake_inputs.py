@@ -307,12 +307,17 @@ def _digest_untracked(
     objects = [one for one in reached if isinstance(one, bpy.types.Object)]
     if not unbaked_simulations(scene, objects, group_of(obj).members):
         return
-    for one in sorted(scene.objects, key=lambda one: str(one.name_full)):
+    effectors = []
+    for one in scene.objects:
         is_field = one.field is not None and one.field.type != "NONE"
         if one != obj and (is_field or any(m.type == "COLLISION" for m in one.modifiers)):
             shape = _mesh_shape(one.data) if isinstance(one.data, bpy.types.Mesh) else ""
-            add_digest(EFFECTORS, (effector_values(one), shape))
-            _digest_others([one], {}, EFFECTORS, add_digest)
+            values: list[object] = [(effector_values(one), shape)]
+            _digest_others([one], {}, EFFECTORS, lambda _, value, values=values: values.append(value))
+            effectors.append(repr(values))
+    # A rename changes the order of the objects.
+    for text in sorted(effectors):
+        add_digest(EFFECTORS, text)
 
 
 @once_per_run

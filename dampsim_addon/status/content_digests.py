@@ -13,6 +13,7 @@ import hashlib
 import math
 import re
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,11 +33,11 @@ from .setup_digests import AddDigest
 # Prefix of the entries.
 CONTENTS_PREFIX = "contents of "
 # Larger images are told apart by their files. While they are edited, that is all that is known of them.
-_MAX_PIXELS = 1024 * 1024
+_MAX_PIXELS = 512 * 512
 # Of larger files, this number of blocks of this size (bytes), evenly spaced, is read.
 _BLOCK_COUNT, _BLOCK_SIZE = 64, 65536
-# Blocks of each file of a sequence, their size, and the largest number of files that are read.
-_SEQUENCE_BLOCKS, _SEQUENCE_BLOCK_SIZE, _MAX_FILES = 16, 4096, 2000
+# Blocks of each file of a sequence, their size, and the largest number of files that are read, evenly spaced.
+_SEQUENCE_BLOCKS, _SEQUENCE_BLOCK_SIZE, _MAX_FILES = 16, 4096, 200
 # Time between two looks at the disk, s.
 _INTERVAL = 2.0
 # Sources of images that have one file for each frame, or for each tile.
@@ -66,10 +67,13 @@ class _Contents(SessionState):
 
 def digest_contents(blocks: Iterable[bpy.types.ID], add_digest: AddDigest) -> None:
     """Add the digests of the contents of some datablocks, one entry for each. blocks: all that may move an object."""
-    blocks = sorted(blocks, key=lambda one: str(one.name_full))
+    blocks, found = list(blocks), defaultdict(list)
     for block in blocks:
         for name, content in _contents(block):
-            add_digest(f"{CONTENTS_PREFIX}{name}", content)
+            found[name].append(content)
+    for name, contents in found.items():
+        # Several datablocks may have one name here, and a rename changes their order.
+        add_digest(f"{CONTENTS_PREFIX}{name}", sorted(contents, key=repr))
     if any(not is_tracked_driver(curve.driver) for block in blocks for curve in drivers_of(block)):
         # Their functions may be in any script that runs when the file is opened.
         for text in [text for text in bpy.data.texts if text.use_module]:
@@ -150,11 +154,25 @@ def _image_content(image: bpy.types.Image) -> object:
 def _known_pixels(image: bpy.types.Image, path: Path | None) -> str:
     """Return the digest of an image's pixels. path: of its file; None without one."""
     known = _Contents.current().pixels
-    # Pixels that were painted or set by a script show no other sign of a change.
-    state = None if image.is_dirty or path is None else (_watched_stamp(path), *tuple(image.size))
-    if state is None or known.get(image.session_uid, (None, ""))[0] != state:
-        known[image.session_uid] = state, _pixel_digest(image)
+    last_state, last_digest = known.get(image.session_uid, (None, ""))
+    state = _pixel_state(image, path)
+    if state is None or last_state != state:
+        digest = _pixel_digest(image)
+        # Blender shows a file that has changed only once it is loaded again.
+        known[image.session_uid] = None if digest == last_digest else state, digest
     return known[image.session_uid][1]
+
+
+def _pixel_state(image: bpy.types.Image, path: Path | None) -> object:
+    """Return a state without which pixels do not change; None if they were painted or set by a script."""
+    if image.is_dirty:
+        return None
+    size: tuple[int, ...] = tuple(image.size)
+    if path is not None:
+        return _watched_stamp(path), size
+    if image.packed_file is not None:
+        return hashlib.blake2b(image.packed_file.data, digest_size=16).hexdigest(), size
+    return str(image.generated_type), tuple(image.generated_color), size
 
 
 def _pixel_digest(image: bpy.types.Image) -> str:
@@ -199,7 +217,9 @@ def _files_digest(path: Path | None, are_many: bool = False) -> object:
         found = sorted(one for one in path.parent.iterdir() if pattern.fullmatch(one.name))
     except OSError:
         return ""
-    return [(one.name, _file_digest(one, _SEQUENCE_BLOCKS, _SEQUENCE_BLOCK_SIZE)) for one in found[:_MAX_FILES]]
+    places = np.unique(np.linspace(0, len(found) - 1, _MAX_FILES).astype(np.int64)) if found else ()
+    digests = [_file_digest(found[place], _SEQUENCE_BLOCKS, _SEQUENCE_BLOCK_SIZE) for place in places]
+    return [one.name for one in found], digests
 
 
 def _file_digest(path: Path, count: int = _BLOCK_COUNT, size: int = _BLOCK_SIZE) -> str:

@@ -233,6 +233,63 @@ def test_change_of_others_is_reported_once(load: Load, monkeypatch: pytest.Monke
         assert not contents.have_contents_changed()
 
 
+def test_image_reloaded_later_is_noticed(load: Load, tmp_path: Path) -> None:
+    """Blender keeps the old pixels of a changed file until the image is loaded again."""
+    new_scene()
+    image = loaded(saved(tmp_path, "bumps.bmp", 0.2))
+    obj = displaced(image)
+    before = inputs(load, obj)
+    saved(tmp_path, "other.bmp", 0.7).replace(tmp_path / "bumps.bmp")
+    os.utime(tmp_path / "bumps.bmp", (2e9, 2e9))
+    assert changed_inputs(load, obj, before) == []
+    image.reload()
+    assert changed_inputs(load, obj, before) == ["contents of Bumps"]
+
+
+def test_unedited_pixels_are_read_once(load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Pixels of a file, of a packed or of a generated image are read again only after a change."""
+    new_scene()
+    contents, reads = load("dampsim_addon.status.content_digests"), []
+    read_pixels = contents._pixel_digest
+    monkeypatch.setattr(contents, "_pixel_digest", lambda image: (reads.append(image.name), read_pixels(image))[1])
+    packed = loaded(saved(tmp_path, "bumps.bmp", 0.2))
+    packed.pack()
+    for image in (packed, loaded(saved(tmp_path, "others.bmp", 0.2)), bpy.data.images.new("Bumps", 8, 8)):
+        obj = displaced(image)
+        before = inputs(load, obj)
+        reads.clear()
+        assert changed_inputs(load, obj, before) == []
+        assert reads == []
+        set_pixels(image, 0.6)
+        assert changed_inputs(load, obj, before) != []
+
+
+@pytest.mark.parametrize("kind", ["contents", "forces"])
+def test_renamed_objects_are_unchanged(load: Load, tmp_path: Path, kind: str) -> None:
+    """Entries of several objects do not depend on the order of their names."""
+    new_scene()
+    if kind == "contents":
+        obj, (first, second) = sheet(), (sheet(), sheet())
+        for number, other in enumerate((first, second)):
+            (tmp_path / f"{number}.pc2").write_bytes(bytes([number]) * 100)
+            other.modifiers.new("Cache", "MESH_CACHE").filepath = str(tmp_path / f"{number}.pc2")
+            obj.modifiers.new("Wrap", "SHRINKWRAP").target = other
+    else:
+        obj, _ = wind_on_cloth(tmp_path)
+        first = next(one for one in bpy.data.objects if one.field is not None and one.field.type == "WIND")
+        bpy.ops.object.effector_add(type="WIND", location=(3.0, 0.0, 0.0))
+        second = bpy.context.object
+        second.field.strength = 7.0
+    first.name, second.name = "A", "B"
+    before = inputs(load, obj)
+    entries = {name for name in before.digests if name.startswith("contents of ") or name == FORCES}
+    assert len(entries) == 1
+    first.name = "Z"
+    assert entries.isdisjoint(changed_inputs(load, obj, before))
+    second.name = "AA"
+    assert entries.isdisjoint(changed_inputs(load, obj, before))
+
+
 @pytest.mark.parametrize("build", [mesh_cache, longer_sequence, painted])
 def test_timer_notices_changed_contents(
     load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, build: Callable[[Path], Case]

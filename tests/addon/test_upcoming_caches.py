@@ -420,3 +420,8 @@ def test_clear_keeps_frames_of_others(load: Load, tmp_path: Path) -> None:
     cache.take_ownership()
     load("dampsim_addon.api").clear(boxes)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.frame")} == frames
+    # A name that no file can have.
+    cache.owner = "a\0b"
+    cache.take_ownership()
+    load("dampsim_addon.api").clear(boxes)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.frame")} == frames
