@@ -20,7 +20,9 @@ from ..geometry.collision.penetration import consistent_penetration_depths
 from ..geometry.collision.proximity import (
     NearestTriangles,
     PairExclusion,
+    heights_above_sheet,
     nearest_triangles,
+    plane_heights,
     side_of_surface,
 )
 from ..geometry.mesh.primitives import bounding_box, outcodes
@@ -333,10 +335,16 @@ class CollisionDetection:
 
         The front is the side on which a point began the step. The sign is 1 in front and -1 behind.
         """
-        triangle, start_surface = self.model.surfaces[b].triangles[near.triangle], self._start_surface(b)
-        nearest_points = np.einsum("kj,kji->ki", near.weights, start_surface.vertices[triangle])
+        surface, is_own = self.model.surfaces[b], a == b
+
+        def heights(mesh: Triangles, points: Array) -> Array:
+            # The triangles around may contain a point of the same sheet.
+            if is_own:
+                return plane_heights(mesh, near.triangle[:, None], points)[:, 0]
+            return heights_above_sheet(mesh, surface.vertex_triangles, near.triangle, points)
+
         start = self.state.start[self.model.points_of(a)][candidates[near.point]]
-        start_height = np.einsum("ki,ki->k", start - nearest_points, start_surface.normals[near.triangle])
+        start_height = heights(self._start_surface(b), start)
         # Points that ended the last step slightly behind a triangle came from its other side. Other triangles of a fold
         # may be nearest now.
         depth = self._history.depths_behind(a, b, candidates[near.point])
@@ -344,15 +352,17 @@ class CollisionDetection:
         is_behind = (depth > 0.0) & (np.abs(start_height) <= max_depth)
         side = np.where((start_height < 0.0) != is_behind, -1.0, 1.0)
         normal = side[:, None] * end_surface.normals[near.triangle]
-        height = np.einsum("ki,ki->k", near.offset, normal)
+        places = np.einsum("kj,kji->ki", near.weights, end_surface.vertices[surface.triangles[near.triangle]])
+        height = side * heights(end_surface, places + near.offset)
         direction = near.offset / np.maximum(near.distance, 1e-30)[:, None]
-        # Beyond its border and on folds the surface counts as rounded: the normal points towards the point.
+        # Beyond its border and on folds the surface counts as rounded: the normal points along the offset.
         is_separate = near.distance > 1e-9 * end_surface.size
-        is_beside = is_separate & (np.abs(height) < _MAX_COSINE * near.distance)
-        is_in_front = is_beside | (height >= 0.0)
-        return np.where(is_in_front, 1.0, -1.0), np.where(
-            (is_beside | (is_separate & (height > 0.0)))[:, None], direction, normal
-        )
+        along_normal = np.abs(np.einsum("ki,ki->k", near.offset, normal))
+        is_beside = is_separate & (along_normal < _MAX_COSINE * near.distance)
+        has_no_back = np.ones(len(side), dtype=bool) if is_own else _is_on_border(surface, near)
+        sign = np.where((is_beside & has_no_back) | (height >= 0.0), 1.0, -1.0)
+        is_rounded = is_beside | (is_separate & (height > 0.0))
+        return sign, np.where(is_rounded[:, None], sign[:, None] * direction, normal)
 
     def _exits(
         self, a: int, b: int, candidates: Index, end_points: Array, end_surface: Triangles, found: list[_PointTriangles]
@@ -398,6 +408,18 @@ class CollisionDetection:
             start_surface, start[candidates[exiting]] + exits.depth[candidates[exiting]][:, None] * direction, np.inf
         )
         return exiting[hits.point], hits.triangle, hits.weights, direction[hits.point]
+
+
+def _is_on_border(surface: CollisionSurface, near: NearestTriangles) -> Mask:
+    """Return whether the closest places (k,) of a surface lie on its border."""
+    is_edge, is_vertex = surface.border
+    is_zero = near.weights == 0.0
+    # The side from a corner to the next one is opposite the previous corner.
+    sides = surface.topology.triangle_edges[near.triangle][:, [1, 2, 0]]
+    count = is_zero.sum(axis=1)
+    on_edge = (count == 1) & is_edge[np.take_along_axis(sides, is_zero.argmax(axis=1)[:, None], 1)[:, 0]]
+    corners = np.take_along_axis(surface.triangles[near.triangle], near.weights.argmax(axis=1)[:, None], 1)[:, 0]
+    return np.asarray(on_edge | ((count >= 2) & is_vertex[corners]))
 
 
 # Function of point indices (k,) and their nearest triangles that returns the side of each triangle, and its normal.

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..base.arrays import Array, Index
+from ..base.arrays import Array, Index, Mask
 from ..geometry.collision.edge_pairs import sharp_edges
 from ..geometry.mesh.surface import label_connected, triangle_areas
 from ..geometry.mesh.triangles import Topology, is_closed
@@ -178,6 +178,14 @@ class CollisionSurface:
         """Triangles (e, 2) at each edge; a border's triangle twice, -1 for wires."""
         faces = self.edges_and_faces[1]
         return np.where(faces < 0, faces[:, ::-1], faces)
+
+    @cached_property
+    def border(self) -> tuple[Mask, Mask]:
+        """Masks of the edges (e,) with one triangle, and of their vertices (v,)."""
+        edges, faces = self.edges_and_faces
+        is_vertex, is_edge = np.zeros(len(self.rest), dtype=bool), (faces[:, 0] >= 0) & (faces[:, 1] < 0)
+        is_vertex[edges[is_edge]] = True
+        return is_edge, is_vertex
 
     @cached_property
     def bounding_spheres(self) -> tuple[Array, Array]:

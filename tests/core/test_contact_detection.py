@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -155,6 +157,44 @@ def test_open_sheet_both_sides_and_border() -> None:
     wanted = [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0], [0.0, -slant, slant]]
     np.testing.assert_allclose(rows.normal, wanted, atol=1e-4)
     np.testing.assert_allclose(step.heights(rows), [0.5 * R, 0.5 * R, R, R / slant], atol=1e-6)
+
+
+def crumpled_sheet(rng: np.random.Generator) -> tuple[Surface, Callable[[np.ndarray], np.ndarray]]:
+    """Return a sheet of random heights on a square grid, and its height (k,) m at places (k, 2) m."""
+    count, step = 14, 4.0 * R
+    x, y = step * np.mgrid[:count, :count]
+    z = rng.uniform(-2.0 * R, 2.0 * R, (count, count))
+    k = np.arange(count * count).reshape(count, count)
+    a, b, c, d = (part.ravel() for part in (k[:-1, :-1], k[1:, :-1], k[1:, 1:], k[:-1, 1:]))
+    triangles = np.concatenate([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)])
+
+    def height(places: np.ndarray) -> np.ndarray:
+        (i, j), (s, t) = np.floor(places / step).astype(int).T, (places / step % 1.0).T
+        near = z[i + (s >= t), j + (s < t)]
+        more, less = np.maximum(s, t), np.minimum(s, t)
+        return z[i, j] + more * (near - z[i, j]) + less * (z[i + 1, j + 1] - near)
+
+    return Surface("Sheet", np.stack([x, y, z], axis=2).reshape(-1, 3), triangles), height
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("end", [1.0, -0.5])
+def test_points_keep_side_of_crumple(seed: int, end: float) -> None:
+    """Points above a sheet that slide over its folds, or are pressed through them, are pushed up. end: height, in R."""
+    rng = np.random.default_rng(seed)
+    crumpled, height = crumpled_sheet(rng)
+    crumpled = Surface(crumpled.name, crumpled.vertices, crumpled.triangles[:, :: 1 - 2 * (seed % 2)])
+    places = rng.uniform(10.0 * R, 40.0 * R, (200, 2))
+    moved = places + rng.uniform(-2.0 * R, 2.0 * R, (200, 2))
+    above, left = rng.uniform(0.02 * R, R, (2, 200))
+    cloud = point_cloud(np.column_stack([places, height(places) + above]))
+    finish = point_cloud(np.column_stack([moved, height(moved) + end * left])).vertices
+    step = DetectionStep([DetectionSurface(cloud, finish), collider_surface(crumpled)])
+    rows = step.detect()
+    rows = rows.select((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT))
+    assert len(np.unique(point_indices(rows))) > 190
+    assert rows.normal[:, 2].min() > 0.0
+    assert (end * step.heights(rows)).min() > 0.0
 
 
 @pytest.mark.parametrize("pressed", [True, False])

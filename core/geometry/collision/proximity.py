@@ -147,6 +147,38 @@ def side_of_surface(
     return sign, np.where(is_off_surface[:, None], direction, unit_vectors(feature))
 
 
+def heights_above_sheet(surface: Triangles, vertex_triangles: Index, triangle: Index, points: Array) -> Array:
+    """Return the signed distances (k,) m of points (k, 3) from the part of an open surface around triangles (k,).
+
+    vertex_triangles: (v, d) the triangles at each vertex.
+
+    A point beside its triangle may be behind the plane of that triangle and yet in front of the surface, which bends
+    there. If the triangles around it disagree, the nearest one decides. At a common edge or vertex, the one that faces
+    the point most decides, as the pseudo-normal does.
+    """
+    height = plane_heights(surface, triangle[:, None], points)[:, 0]
+    weights = closest_points_on_triangles(np.ascontiguousarray(points.T), surface.corners.take(triangle, axis=2))[0]
+    unclear = np.flatnonzero((weights == 0.0).any(axis=0))
+    around = np.concatenate([vertex_triangles[corner] for corner in surface.triangles[triangle[unclear]].T], axis=1)
+    heights = plane_heights(surface, around, points[unclear])
+    differ = np.flatnonzero((heights * height[unclear, None] < 0.0).any(axis=1))
+    unclear, around, heights = unclear[differ], around[differ], heights[differ]
+    rows = np.ascontiguousarray(points[unclear].repeat(around.shape[1], axis=0).T)
+    square = closest_points_on_triangles(rows, surface.corners.take(around.ravel(), axis=2))[2]
+    distance = np.where(surface.is_degenerate[around], np.inf, np.sqrt(square).reshape(around.shape))
+    nearest = distance.min(axis=1, initial=np.inf)
+    is_tied = distance <= nearest[:, None] + _ON_SURFACE * surface.size
+    deciding = np.where(is_tied, np.abs(heights), -1.0).argmax(axis=1)
+    height[unclear] = np.copysign(nearest, heights[np.arange(len(unclear)), deciding])
+    return np.asarray(height)
+
+
+def plane_heights(surface: Triangles, triangles: Index, points: Array) -> Array:
+    """Return the heights (k, m) m of points (k, 3) above the planes of triangles (k, m); 0 for degenerate ones."""
+    offset = points[:, None] - surface.vertices[surface.triangles[triangles, 0]]
+    return np.asarray(np.einsum("kmi,kmi->km", offset, surface.normals[triangles]))
+
+
 def _points_near(surface: Triangles, rows: Array, reaches: Array) -> Index:
     """Return the finite points, rows (3, p), that have a reach (p,) that overlaps the bounding box of the surface."""
     if len(surface) == 0:
