@@ -62,6 +62,9 @@ class _OperatorLayout(Layout):
     def menu(self, name: str, **named: Any) -> None:
         self.texts.append(name)
 
+    def separator(self, **named: Any) -> None:
+        self.texts.append("separator")
+
 
 def drawn_operators(cls: Any) -> list[str]:
     found: list[str] = []
@@ -90,8 +93,17 @@ def test_panel_has_one_bake_button(load: Load, tmp_path: Path) -> None:
     scene.frame_end = LAST + 2
     check()
     assert states == ["Bake", "Resume at Frame 4", "Re-bake", "Re-bake"]
-    menu = drawn_operators(load("dampsim_addon.ui.bake.operators").DAMPSIM_MT_bake)
-    assert [name for name in menu if name] == ["dampsim.bake", "dampsim.rebake_range", "dampsim.bake"]
+
+
+def test_menu_separates_other_objects(load: Load, tmp_path: Path) -> None:
+    """The menu beside the button ends with its last entry, without an empty section."""
+    new_scene(LAST)
+    wobbler(tmp_path)
+    cls = load("dampsim_addon.ui.bake.operators").DAMPSIM_MT_bake
+    own = ["dampsim.bake", "dampsim.rebake_range", "dampsim.bake"]
+    assert [name for name in drawn_operators(cls) if name] == own
+    wobbler(tmp_path, "Other")
+    assert [name for name in drawn_operators(cls) if name] == [*own, "separator", "dampsim.bake"]
 
 
 def test_outdated_resume_is_refused_early(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -564,6 +564,20 @@ def test_free_bones_need_selection() -> None:
     assert free(obj) == SECONDARY
 
 
+@pytest.mark.parametrize("is_carried", [False, True])
+def test_free_bones_need_skin(is_carried: bool) -> None:
+    """Without bone weights, the button is grey and names the fix, also on an object that one bone carries."""
+    obj, rig = dog()
+    bpy.ops.dampsim.add()
+    obj.vertex_groups.clear()
+    obj.modifiers.clear()
+    if is_carried:
+        obj.parent, obj.parent_type, obj.parent_bone = rig, "BONE", "spine"
+    assert bpy.ops.dampsim.pin_bones.poll() == is_carried
+    with pytest.raises(RuntimeError, match=r"No bone moves parts of the object. Add an Armature modifier"):
+        bpy.ops.dampsim.free_bones()
+
+
 def test_unweighted_vertices_follow_neighbours() -> None:
     obj, _ = dog()
     index = ball(obj, list(DOG).index("tail"))[0]

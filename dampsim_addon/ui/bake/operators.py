@@ -183,11 +183,11 @@ class DAMPSIM_MT_bake(Menu):
         layout.operator_context = "INVOKE_DEFAULT"
         layout.operator(DAMPSIM_OT_rebake_range.bl_idname, text="Re-bake Range…", icon="PREVIEW_RANGE")
         layout.operator(DAMPSIM_OT_bake.bl_idname, text="Bake from Scratch", icon="RENDER_ANIMATION").restart = True
-        layout.separator()
-        if len(chosen_simulated(context)) > 1:
-            layout.operator(DAMPSIM_OT_bake.bl_idname, text=translate(f"Bake Only {group_of(obj).name}"))
         objects = simulated_in_scene(scene)
         if len(objects) > 1:
+            layout.separator()
+            if len(chosen_simulated(context)) > 1:
+                layout.operator(DAMPSIM_OT_bake.bl_idname, text=translate(f"Bake Only {group_of(obj).name}"))
             text = translate(f"Bake All ({len(objects)} objects)")
             layout.operator(DAMPSIM_OT_bake.bl_idname, text=text).which = "ALL"
 

@@ -159,10 +159,28 @@ class DAMPSIM_OT_free(_FreeOperator, Operator):
         return np.where(selected, 0.0, current_weights(obj))
 
 
+def _is_moved_by_bones(cls: type[Operator], context: Context, message: str, *, is_skinned: bool = False) -> bool:
+    """Return whether bones move one of the chosen objects. message: shown on the button if its rig has no fault.
+
+    is_skinned: the bones have to move single vertices.
+    """
+    objects = chosen_simulated(context)
+    message = next(filter(None, map(missing_weights_reason, objects)), message)
+    pulls = (pull for obj in objects for pull in bone_influences(obj))
+    return is_met(cls, any(pull.is_skinned or not is_skinned for pull in pulls), message)
+
+
 class DAMPSIM_OT_free_bones(_FreeOperator, Operator):
     """Free the vertices that the bones selected in Pose Mode move, and keep all other pins"""
 
     bl_label = "Free Selected Bones"
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        # A bone that carries a whole object frees no part of it.
+        return super().poll(context) and _is_moved_by_bones(
+            cls, context, "No bone moves parts of the object. Add an Armature modifier", is_skinned=True
+        )
 
     def weights(self, context: Context, obj: bpy.types.Object) -> Array:
         values = freed_weights(obj, current_weights(obj))
@@ -194,12 +212,9 @@ class DAMPSIM_OT_pin_bones(_PinOperator, Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        if not super().poll(context):
-            return False
-        objects = chosen_simulated(context)
-        message = "No bone moves the object. Parent it to a bone, or add an Armature modifier"
-        message = next(filter(None, map(missing_weights_reason, objects)), message)
-        return is_met(cls, any(map(bone_influences, objects)), message)
+        return super().poll(context) and _is_moved_by_bones(
+            cls, context, "No bone moves the object. Parent it to a bone, or add an Armature modifier"
+        )
 
     def apply(self, context: Context, obj: bpy.types.Object) -> str:
         if not is_paintable(obj):
