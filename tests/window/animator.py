@@ -142,6 +142,9 @@ def blends(scene: bpy.types.Scene) -> Iterator[float]:
     yield from wait_until(lambda: any(one.type == "NODES" for one in obj.modifiers), 10, "Add Maps")
     yield 1.0
     shot("62_maps")
+    yield from click("maps(", 0.4)
+    yield 1.0
+    assert [one.type for one in obj.modifiers].count("NODES") == 1
     yield from click("maps(remove=True", 0.82)
     yield from wait_until(lambda: not any(one.type == "NODES" for one in obj.modifiers), 10, "the cross of the maps")
     scene.render.fps = 48
@@ -177,6 +180,8 @@ def throws(scene: bpy.types.Scene) -> Iterator[float]:
         yield from paste_value("hold", hold, 0.4, is_keyed=True)
     assert keys_of(obj, "hold") == [(10, 1.0), (11, 0.0), (24, 1.0)], keys_of(obj, "hold")
     shot("65_hold")
+    yield from paste_value("catch_frames", 5)
+    assert obj.dampsim.catch_frames == 5, obj.dampsim.catch_frames
     yield from click('mend(check="catch"')
     yield from wait_until(lambda: curve_of(obj, "hold").evaluate(20.0) == 0.0, 10, "Make Constant")
     yield from bake(obj)

@@ -59,7 +59,7 @@ _TURNS = 5
 
 
 # Keys that copy the command of an operator's button, and the data path of a property.
-_COMMAND, _DATA_PATH = "ctrl+c", "ctrl+shift+alt+c"
+_COMMAND, DATA_PATH = "ctrl+c", "ctrl+shift+alt+c"
 
 
 def find(command: str, across: float = 0.5, copy: str = _COMMAND) -> Generator[float, None, tuple[float, float]]:
@@ -109,7 +109,7 @@ def click(command: str, across: float = 0.5) -> Iterator[float]:
 
 def paste_value(name: str, value: float, across: float = 0.7, *, is_keyed: bool = False) -> Iterator[float]:
     """Paste a value into a property of the active object under the pointer, and insert a keyframe with the key I."""
-    yield from find(name, across, _DATA_PATH)
+    yield from find(name, across, DATA_PATH)
     bpy.context.window_manager.clipboard = str(value)
     shell("xdotool", "key", "ctrl+v")
     yield 0.3
