@@ -52,6 +52,21 @@ def plays_at_own_time(obj: bpy.types.Object) -> bool:
     )  # fmt: skip
 
 
+def played_frames(obj: bpy.types.Object, first: int, last: int) -> tuple[int, int]:
+    """Return the first and last frame of the scene between which the bake of frames first to last plays.
+
+    Moved, scaled and repeated strips count, those inside meta strips as if these were not edited.
+    """
+    modifier, scale = bake_modifier(obj), time_scale(obj)
+    if modifier is not None and scale is not None:
+        start = modifier.frame_start * scale
+        return round(start), round(start + (last - first) * scale)
+    strips = _strips(obj) if modifier is None else []
+    if not strips:
+        return first, last
+    return round(min(one.frame_start for one in strips)), round(max(one.frame_end for one in strips))
+
+
 def _strips(obj: bpy.types.Object) -> list[Any]:
     """Return the strips that play the bake, and those of a curve that follows it."""
     curve = obj.dampsim.curve

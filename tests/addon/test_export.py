@@ -490,6 +490,36 @@ def test_exported_keys_begin_at_zero(form: str, frames: str, tmp_path: Path) -> 
     assert imported_key_frames(scene, path) == pytest.approx(expected, abs=1e-3)
 
 
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", "BONES", "POINT_CACHE"])
+def test_retimed_frames_are_covered(load: Load, tmp_path: Path, target: str) -> None:
+    """Frames at which a scaled, repeated or moved bake plays are inside of it."""
+    new_scene()
+    obj = wobbler(tmp_path / "cache")
+    bake(obj, target)
+    find = load("dampsim_addon.jobs.export.causes").export_notes
+    form = next(one for one in load("dampsim_addon.jobs.export").FORMATS if one.holds_vertices)
+    last = 1 + 2 * (LAST - 1)
+
+    def covered(first: int, last: int) -> bool:
+        return not any("the bake covers" in note for note in find(obj, form, (first, last)))
+
+    assert covered(1, LAST)
+    assert not covered(1, LAST + 1)
+    load("dampsim_addon.api").retime([obj], 2.0)
+    assert covered(1, last)
+    assert not covered(1, last + 1)
+    if target == "POINT_CACHE":
+        return
+    load("dampsim_addon.api").retime([obj], 1.0)
+    for strip in load("dampsim_addon.targets.retiming")._strips(obj):
+        strip.repeat = 2.0
+    assert covered(1, last)
+    for strip in load("dampsim_addon.targets.retiming")._strips(obj):
+        strip.frame_start, strip.frame_end = strip.frame_start + 3.0, strip.frame_end + 3.0
+    assert covered(4, last + 3)
+    assert not covered(3, last + 3)
+
+
 def test_frames_outside_bake_are_noted(load: Load, tmp_path: Path) -> None:
     new_scene()
     obj = wobbler(tmp_path / "cache")

@@ -23,6 +23,7 @@ from ...scene_reader.contributors import unbaked_caches
 from ...scene_reader.mesh_parts import limit_bone_weights
 from ...status.bake_changes import baked_number
 from ...status.pieces import is_accepted, known_parts, known_piece_messages, refresh_parts
+from ...targets.retiming import played_frames
 from .engines import Engine, exceeded_limits
 from .formats import ExportResult, Format
 from .rig_causes import lost_motion, lost_scale, lost_skinning, short_list
@@ -92,7 +93,7 @@ def export_notes(
             f"some vertices have more than {MAX_EXPORTED_BONES} bone weights, and many glTF importers keep "
             f"{MAX_EXPORTED_BONES}; set Influences to {MAX_EXPORTED_BONES} and bake again for those"
         )
-    last += obj.dampsim.loop
+    first, last = played_frames(obj, first, last + obj.dampsim.loop)
     if last > first and (frames[0] < first or frames[1] > last):
         notes.append(f"the bake covers frames {first} to {last}, but the export frames {frames[0]} to {frames[1]}")
     return notes
