@@ -53,6 +53,22 @@ def test_panel_substeps_match_simulation(
     assert found.overshoot == pytest.approx(wanted.overshoot, rel=1e-6)
 
 
+@pytest.mark.parametrize("bounce", [30.0, 70.0])
+def test_only_dialled_bounce_is_limited(
+    load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bounce: float
+) -> None:
+    """The panel names a limit of Bounce only below the dial: the natural bounce of cloth is often larger."""
+    new_scene()
+    obj = wobbler(tmp_path)
+    obj.dampsim.bounce = bounce
+    panel = load("dampsim_addon.ui.main.panel")
+    limited = load("core.settle.controls").Substeps(32, 0.5, True)
+    monkeypatch.setattr(panel, "required_substeps", lambda *_: limited)
+    texts: list[str] = []
+    panel.DAMPSIM_PT_main.draw(SimpleNamespace(layout=Layout(texts)), Context())
+    assert ("limits Bounce to 50%" in " ".join(texts)) == (bounce == 70.0), texts
+
+
 def test_panel_coefficients_match_simulation(load: Load, tmp_path: Path) -> None:
     scene = new_scene()
     obj = wobbler(tmp_path)

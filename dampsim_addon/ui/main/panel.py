@@ -15,7 +15,7 @@ from ...model.force_fields import fields_acting_on, wind_texts
 from ...model.groups import format_names, group_of
 from ...model.objects import active_simulated, chosen_simulated, selected_simulated
 from ...model.presets import draw_presets
-from ...model.properties import effective_value
+from ...model.properties import effective_value, read_settings
 from ...scene_reader.scene_builder import seam_groups
 from ...status import results
 from ...status.measurements import is_measurement_current, required_substeps
@@ -208,7 +208,8 @@ class DAMPSIM_PT_main(SidebarPanel, Panel):
         if damping_choice is not None and damping_choice.name != PARAMETERS["damping_by"].default:
             draw_wrapped(column, f"Damping model: {damping_choice.label} (see Advanced)", "INFO", context)
         substep_choice = required_substeps(obj, context.scene)
-        if substep_choice.is_limited:
+        # A natural Bounce may be larger than the dialled one, which then has no effect.
+        if substep_choice.is_limited and substep_choice.overshoot < read_settings(obj).overshoot:
             text = f"This short Settle limits Bounce to {100 * substep_choice.overshoot:.0f}%"
             draw_wrapped(column, text, "INFO", context)
         _draw_group(layout, context)
