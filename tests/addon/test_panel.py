@@ -69,6 +69,23 @@ def test_only_dialled_bounce_is_limited(
     assert ("limits Bounce to 50%" in " ".join(texts)) == (bounce == 70.0), texts
 
 
+@pytest.mark.parametrize("unit", ["turns/s", "vertices"])
+def test_units_are_not_truncated(load: Load, tmp_path: Path, unit: str) -> None:
+    """A long unit takes more room than the common width of 2.6 interface units; a short one keeps that width."""
+    new_scene()
+    obj = wobbler(tmp_path)
+    widths: list[float] = []
+
+    class Row(Layout):
+        def __setattr__(self, name: str, value: object) -> None:
+            if name == "ui_units_x":
+                widths.append(value)
+
+    load("dampsim_addon.ui.common.layout").draw_property(Row(), obj.dampsim, "settle", "Detail", Context(), unit)
+    assert len(widths) == 1
+    assert (widths[0] > 2.6) == (unit == "vertices")
+
+
 def test_panel_coefficients_match_simulation(load: Load, tmp_path: Path) -> None:
     scene = new_scene()
     obj = wobbler(tmp_path)

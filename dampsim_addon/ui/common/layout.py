@@ -182,9 +182,10 @@ def _text_width(text: str, points: float) -> float:
     return measured or len(text) * _LETTER_WIDTH * points / 11.0
 
 
-# Fraction of a panel's width for labels; pixels of its margins and tabs, and around a label; interface units of a unit
-# and of a decorator.
-_LABEL_FRACTION, _PROPERTY_MARGIN, _LABEL_PADDING, _UNIT_WIDTH, _DECORATOR_WIDTH = 0.44, 46.0, 9.0, 2.6, 0.9
+# Fraction of a panel's width for labels; pixels of its margins and tabs, around a label and around a unit; interface
+# units of a unit and of a decorator.
+_LABEL_FRACTION, _PROPERTY_MARGIN, _LABEL_PADDING, _UNIT_PADDING = 0.44, 46.0, 9.0, 14.0
+_UNIT_WIDTH, _DECORATOR_WIDTH = 2.6, 0.9
 
 
 def draw_property(
@@ -223,14 +224,16 @@ def draw_property(
         row.prop_search(group, name, *search, text="")
     else:
         row.prop(group, name, text="")
-    _draw_unit(row, unit)
+    needed = _text_width(translate(unit), points) / scale + _UNIT_PADDING
+    _draw_unit(row, unit, max(_UNIT_WIDTH, needed / UNIT_X))
 
 
-def _draw_unit(row: UILayout, unit: str) -> None:
+def _draw_unit(row: UILayout, unit: str, width: float = _UNIT_WIDTH) -> None:
+    """Draw a unit beside its value. width: interface units, the same for most, so that the values are aligned."""
     if unit not in ("", "%"):
         part = row.row()
-        part.ui_units_x = _UNIT_WIDTH
-        part.label(text=unit)
+        part.ui_units_x = width
+        part.label(text=translate(unit), translate=False)
 
 
 def draw_slider(layout: UILayout, group: bpy.types.PropertyGroup, parameter: Parameter) -> None:
