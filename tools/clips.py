@@ -165,7 +165,7 @@ CLIPS = {
     "plasticity": close_up("dent", 104, 4, (0.22, 0.02, 0.86, 1.0), 480),
     "muscles": close_up("walker", 180, 6, (0.02, 0.34, 0.98, 0.62)),
     "air": close_up("paper", 72, 3, (0.08, 0.0, 0.92, 1.0), 480),
-    "fibres": close_up("tentacle", 120, 5, (0.16, 0.0, 0.88, 1.0), 480),
+    "fibres": close_up("tentacle", 120, 5, (0.0, 0.0, 0.72, 1.0), 480),
     "maps": close_up("blush", 60, 2, (0.24, 0.24, 0.76, 0.9), 800),
 }
 
