@@ -41,7 +41,7 @@ def grid(name: str, look: bpy.types.Material, places: np.ndarray, place: Vector,
 def paper() -> None:
     """Build paper.blend: three sheets of paper are let go, glide and rock down to the floor."""
     scene = new_scene(120)
-    stage(scene, (0.0, -4.4, 1.4), (0.0, 0.0, 0.95), 44)
+    stage(scene, (0.0, -4.4, 1.4), (0.0, 0.0, 0.78), 38)
     # Sheets of A3.
     x, y = np.meshgrid(np.linspace(-0.21, 0.21, 10), np.linspace(-0.1485, 0.1485, 8), indexing="ij")
     flat = np.stack([x, y, 0.0 * x], axis=2)
