@@ -76,8 +76,7 @@ row.
 
 {fits}
 
-{notes}- The tentacle with 8 or 32 bones, and the jelly with 8 bones, each with 4 influences, are of an earlier fit, which took
-  longer and mostly had larger errors.
+{notes}- The tentacle with 8 or 32 bones and 4 influences is of an earlier fit, which took longer, with larger errors.
 - *Worst*, *root mean square*: error over all frames.
 - *Same*, *shared*: a bone and its new children keep the weight of the bone ([decision
   0061](../decisions/0061-bake-to-rigid-bones-that-share-weights.md)). *Free*: only the sum of all weights stays, as
