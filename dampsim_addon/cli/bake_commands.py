@@ -96,7 +96,7 @@ def add_to(commands: Any) -> None:
 
 
 def run_bake(options: argparse.Namespace) -> Report:
-    """Run the command bake. The file is saved only if all objects were baked."""
+    """Run the command bake. The file is saved with the objects that were baked, also if others failed."""
     chosen = chosen_objects(options.object)
     if options.range and (options.restart or options.start is not None):
         raise UsageError("dampsim: --range cannot be combined with --restart or --from")
@@ -108,7 +108,7 @@ def run_bake(options: argparse.Namespace) -> Report:
     _check_output_folder(options)
     check_minimum("--pictures", options.pictures, 0)
     options.remarks = []
-    entries, is_complete = [], True
+    entries: list[dict[str, Any]] = []
     for group in groups_of(chosen):
         try:
             with override_blend_path(options.output or bpy.data.filepath):
@@ -117,20 +117,23 @@ def run_bake(options: argparse.Namespace) -> Report:
             results = [Result(obj.name, obj.dampsim.target, problem=str(error)) for obj in group.members]
         for problem in dict.fromkeys(result.problem for result in results if result.problem):
             print(f"dampsim: {problem}", file=sys.stderr, flush=True)
-            is_complete = False
         for entry in map(asdict, results):
             entries.append(entry)
             if not entry["problem"]:
                 print(f"dampsim: {entry['name']}: {report_line(entry)}", flush=True)
-    if is_complete:
-        if options.pictures:
-            _render_pictures(options, chosen)
-        save_file(options)
-        path = options.output or bpy.data.filepath
-        options.outputs += [Path(path), *(file for obj in chosen if (file := baked_file(obj)))]
-    else:
+    failed = [entry["name"] for entry in entries if entry["problem"]]
+    if len(failed) == len(entries):
         print("dampsim: the file was not saved; simulated frames are kept", file=sys.stderr, flush=True)
-    return is_complete, entries
+        return False, entries
+    if options.pictures and not failed:
+        _render_pictures(options, chosen)
+    # The new frames and files of the bakes that succeeded have replaced the earlier ones.
+    save_file(options)
+    path = options.output or bpy.data.filepath
+    if failed:
+        print(f"dampsim: {path}: saved without a new bake of {', '.join(failed)}", file=sys.stderr, flush=True)
+    options.outputs += [Path(path), *(file for obj in chosen if (file := baked_file(obj)))]
+    return not failed, entries
 
 
 def _render_pictures(options: argparse.Namespace, baked_objects: list[bpy.types.Object]) -> None:

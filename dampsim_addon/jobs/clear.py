@@ -32,6 +32,7 @@ from ..targets.keys import check_shared_mesh, remove_joined_keys
 from ..targets.retiming import set_time_scale, time_scale
 from . import curve_bake
 from .landing import has_kept_seconds
+from .replaced_files import remove_at_save
 
 # Age, s, from which a cache of a file that was never saved counts as unused. A younger one may belong to a running
 # Blender.
@@ -97,7 +98,7 @@ def replaced_bake(obj: bpy.types.Object, scene: bpy.types.Scene, target: Target,
     An earlier bake in another storage stays until then, and passes its influence and time scale on. If the context
     fails or is stopped, the earlier bake returns with all edits of its strips.
 
-    folder: of the files of bakes.  Raises CacheError if those of other targets cannot be removed.
+    folder: of the files of bakes. Those of other targets are removed when the .blend file is saved.
     """
     previous = obj.dampsim.baked
     made_by = targets.find_target(previous)
@@ -119,9 +120,7 @@ def replaced_bake(obj: bpy.types.Object, scene: bpy.types.Scene, target: Target,
         write_influence(obj, influence)
         if scale is not None and time_scale(obj) is not None:
             set_time_scale(obj, scale)
-    for other in TARGETS:
-        if other.name != target.name:
-            other().remove_files(folder)
+    remove_at_save(obj)
     if needs_own_speed and time_scale(obj) is not None:
         set_time_scale(obj, 1.0)
 

@@ -115,6 +115,27 @@ def test_changes_that_are_not_saved(shell: Shell) -> None:
     assert stages(shell.expect(0, "bake --output OUT/taken.blend --from 6")) == ["Checking", "Simulating"]
 
 
+def test_bake_with_failures_is_saved(shell: Shell) -> None:
+    """The file refers to the frames and files on disk also if some objects failed."""
+    box("Other", place=3.0)
+    save(shell.file)
+    shell.expect(0, "bake --target point_cache")
+    assert len(list(shell.folder.rglob("bake.pc2"))) == 2
+    bpy.data.objects["Other"].scale.x = 0.0
+    save(shell.file)
+    said = shell.expect(1, "bake --target shape_keys --set bounce=50")
+    assert f"{shell.file}: saved without a new bake of Other" in said
+    shown = shell.expect(1, "info --report OUT/info.json")
+    assert "gone" not in shown
+    box_info, other_info = shell.report("info.json")["objects"]
+    assert (box_info["baked"], box_info["changed"], box_info["problem"]) == ("SHAPE_KEYS", [], "")
+    assert (other_info["baked"], other_info["file_fault"]) == ("POINT_CACHE", "")
+    assert [str(path) for path in shell.folder.rglob("bake.pc2")] == [other_info["file"]]
+    before = shell.file.read_bytes()
+    assert "the file was not saved" in shell.expect(1, "bake --object Other")
+    assert shell.file.read_bytes() == before
+
+
 def test_cleared_and_copied_results(shell: Shell) -> None:
     shell.expect(0, "bake --output OUT/baked.blend")
     shell.file = shell.folder / "baked.blend"

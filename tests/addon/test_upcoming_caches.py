@@ -405,6 +405,43 @@ def test_panel_knows_lost_frames(load: Load, joined: bool, is_killed: bool, tmp_
     assert [one.name for one in tmp_path.iterdir()] == ["shot.blend"]
 
 
+@pytest.mark.parametrize("joined", [False, True], ids=["object", "group"])
+def test_replaced_files_last_until_save(load: Load, joined: bool, tmp_path: Path) -> None:
+    """The file on disk plays its bake, and so does an undo; a copy or another name removes no file of the first one."""
+    new_scene(LAST)
+    boxes, path = pair(load) if joined else [box("A")], tmp_path / "shot.blend"
+    save(path)
+    assert set(problems(load, boxes, target="POINT_CACHE")) == {""}
+    bpy.context.preferences.edit.use_global_undo = True
+    bpy.ops.ed.undo_push(message="Baked")
+    save(path)
+    files = {file: file.read_bytes() for file in tmp_path.rglob("bake.pc2*")}
+    assert len(files) == 2 * len(boxes)
+
+    def has_all_files() -> bool:
+        return all(file.is_file() and file.read_bytes() == content for file, content in files.items())
+
+    assert set(problems(load, boxes, target="SHAPE_KEYS")) == {""}
+    bpy.ops.ed.undo_push(message="Baked again")
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "copy.blend"), copy=True)
+    assert has_all_files()
+    bpy.ops.ed.undo()
+    boxes = [bpy.data.objects[name] for name in ("A", "B")[: len(boxes)]]
+    assert {obj.dampsim.baked for obj in boxes} == {"POINT_CACHE"}
+    save(path)
+    assert has_all_files()
+    boxes = reopen(path)
+    assert set(problems(load, boxes, target="SHAPE_KEYS")) == {""}
+    save(tmp_path / "other.blend")
+    assert has_all_files()
+    boxes = reopen(path)
+    assert {load("dampsim_addon.api").info(obj).file_fault for obj in boxes} == {""}
+    assert set(problems(load, boxes, target="SHAPE_KEYS")) == {""}
+    save(path)
+    assert not list(tmp_path.rglob("bake.*"))
+    assert {obj.dampsim.baked for obj in boxes} == {"SHAPE_KEYS"}
+
+
 def test_clear_keeps_frames_of_others(load: Load, tmp_path: Path) -> None:
     """An object that was never baked clears no frames of another file, nor those of another object."""
     new_scene(LAST)
