@@ -20,7 +20,8 @@ from ..scene_reader.scene_builder import build_scene
 from ..status.measurements import store_measurements
 from ..status.overlaps import record_overlaps
 from ..targets import get_target
-from ..targets.target import UnplayableMotionError
+from ..targets.landing import stored_weights
+from ..targets.target import MotionCheck, UnplayableMotionError
 from ..work.steps import Step, counted_steps, map_steps, run_in_thread
 from .plan import BakePlan
 from .refusals import can_switch_between_frames, motion_inputs
@@ -37,7 +38,8 @@ def prepare_shot(sampler: GroupSampler, plan: BakePlan) -> Generator[Step, None,
         core_scene = replace(core_scene, sampler=SampleStore(core_scene.sampler, core_scene.is_loop))
     plan.check_cache(core_scene)
     check_cycle(core_scene)
-    yield from _check_motion(sampler, plan, core_scene)
+    checks = [get_target(obj.dampsim.target).motion_check(sampler.member_for(obj)) for obj in plan.group.members]
+    yield from _check_motion(sampler, plan, core_scene, checks)
     # The checks have added shape keys to the members, which resets simulations that depend on them.
     yield from _run_simulations(sampler, affected_only=True)
     # Hair is brought up to date at the first frame.
@@ -45,13 +47,16 @@ def prepare_shot(sampler: GroupSampler, plan: BakePlan) -> Generator[Step, None,
     record_overlaps(core_scene, plan.group.members)
     update_followers(sampler)
     simulation = yield from prepare_simulation(core_scene, finds_start=plan.begins_with_first_frame)
+    yield from _check_first_shapes(sampler, plan, simulation, checks)
     yield from _check_between_frames(sampler, plan, simulation)
     for obj in plan.group.members:
         store_measurements(obj, sampler.scene, simulation)
     return simulation
 
 
-def _check_motion(sampler: GroupSampler, plan: BakePlan, core_scene: Scene) -> Generator[Step]:
+def _check_motion(
+    sampler: GroupSampler, plan: BakePlan, core_scene: Scene, checks: Sequence[MotionCheck]
+) -> Generator[Step]:
     """Raise DampSimError if the animation at a frame would make the simulation, or the bake after it, fail.
 
     Reading each frame once finds errors that no check above the button can foresee: of Python in drivers, transform
@@ -62,7 +67,6 @@ def _check_motion(sampler: GroupSampler, plan: BakePlan, core_scene: Scene) -> G
     if not plan.simulates(numbers):
         yield from visit_instances(sampler, numbers)
         return
-    checks = [get_target(obj.dampsim.target).motion_check(sampler.member_for(obj)) for obj in plan.group.members]
     for done, number in enumerate(numbers, 1):
         core_scene.sample(float(number))
         # A kept sample leaves the scene at another frame.
@@ -74,6 +78,25 @@ def _check_motion(sampler: GroupSampler, plan: BakePlan, core_scene: Scene) -> G
     with _unplayable_motion():
         for check in checks:
             yield from counted_steps(check.finish(numbers), len(numbers), "Preparing")
+    sampler.invalidate_frame()
+
+
+def _check_first_shapes(
+    sampler: GroupSampler, plan: BakePlan, simulation: Simulation, checks: Sequence[MotionCheck]
+) -> Generator[Step]:
+    """Raise DampSimError if a target cannot play the simulated shape of the first frame, which may sag far.
+
+    Modifiers that smooth the mesh follow small motions closely enough, and larger ones not. The first frame of a loop
+    is known only after its cycles, and a blend may replace the shape.
+    """
+    if not plan.begins_with_first_frame or simulation.scene.is_loop:
+        return
+    first = simulation.first_frame()
+    for obj, check in zip(plan.group.members, checks, strict=True):
+        if not stored_weights(obj):
+            with _unplayable_motion():
+                check.check_shape(first.number, first.shapes[obj.name])
+    yield from _run_simulations(sampler, affected_only=True)
     sampler.invalidate_frame()
 
 

@@ -332,6 +332,9 @@ class _BonesCheck(InvertibilityCheck):
         self._place.check(number)
         self._target.check_poses(self.sampler, number)
 
+    def check_shape(self, number: int, shape: Array) -> None:
+        """Accept every shape: the closest one is baked, and its error is stated."""
+
 
 class KeptBones(KeptBake):
     """New bones of a bake with their weights, or poses of existing ones, and the strips."""

@@ -154,6 +154,8 @@ def check_invertible(sampler: Sampler, numbers: Sequence[int]) -> Generator[int]
 class InvertibilityCheck(MotionCheck):
     """Check whether shape keys can produce a shape at each frame.
 
+    Before the simulation, it is made with small motions; check_shape() needs a simulated shape.
+
     With modifiers that only bend space, it is made at the first frame, where faces are flattest, and where the objects
     and bones of the modifiers are scaled least.
     """
@@ -199,6 +201,19 @@ class InvertibilityCheck(MotionCheck):
             chosen = {numbers[0], *(frame for _, frame in self._least.values())}
             numbers = [number for number in numbers if number in chosen]
         yield from check_invertible(self.sampler, numbers)
+
+    def check_shape(self, number: int, shape: Array) -> None:
+        next(pre_modifier_offsets(self.sampler, _ShapeOfFrame(shape), [number]))
+
+
+@dataclass(frozen=True)
+class _ShapeOfFrame:
+    """Simulated shape (v, 3) m in world space of the only frame that is read."""
+
+    shape: Array
+
+    def read_shape(self, number: int, body: str) -> Array:
+        return self.shape
 
 
 def _only_bends_space(modifier: bpy.types.Modifier) -> bool:

@@ -156,6 +156,9 @@ class MotionCheck:
         """Check frames with changes to the file, which are undone. Yield the number of frames."""
         yield from ()
 
+    def check_shape(self, number: int, shape: Array) -> None:
+        """Check a simulated shape (v, 3) m in world space at a frame, with changes to the file, which are undone."""
+
 
 class Target(abc.ABC):
     """Bake target. Work proceeds in the order check(), collect(), compress(), write().

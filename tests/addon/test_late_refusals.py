@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import bpy
 import pytest
-from scenes import new_scene, size, wobbler, world_vertices
+from scenes import add_simulation, new_scene, size, wobbler, world_vertices
 from test_bone_bakes import belly, played_error
 from test_existing_bones import CHAIN, tail
 
@@ -381,6 +381,37 @@ WITH_TARGET = (
     keyed_vertices,
     moved_by_simulation_zone,
 )
+
+
+def sagging_smooth(cache: Path, rest_source: str) -> bpy.types.Object:
+    """Return a sagging ball whose modifier smooths away a part of every change of its shape."""
+    bpy.ops.mesh.primitive_uv_sphere_add(segments=16, ring_count=10)
+    obj = bpy.context.object
+    pins = [vertex.index for vertex in obj.data.vertices if vertex.co.z < -0.8]
+    obj.vertex_groups.new(name="Pin").add(pins, 1.0, "REPLACE")
+    add_simulation(obj, cache, resolution=300)
+    smooth = obj.modifiers.new("Smooth", "CORRECTIVE_SMOOTH")
+    bpy.context.view_layer.update()
+    smooth.rest_source = rest_source
+    if rest_source == "BIND":
+        assert bpy.ops.object.correctivesmooth_bind(modifier="Smooth") == {"FINISHED"}
+    return obj
+
+
+@pytest.mark.parametrize("rest_source", ["ORCO", "BIND"])
+def test_smoothed_sag_is_refused_early(load: Load, tmp_path: Path, rest_source: str) -> None:
+    """The modifier follows the small motions of the first check, but not the sag; bones and files take it."""
+    new_scene(4)
+    obj = sagging_smooth(tmp_path, rest_source)
+    stages = set()
+    for target in ("SHAPE_KEYS", "FRAME_KEYS"):
+        obj.dampsim.target = target
+        steps = load("dampsim_addon.jobs.bake").bake_object(bpy.context.scene, bpy.context.view_layer, obj, True)
+        with pytest.raises(Exception, match=r"at frame 1, its modifiers cannot produce .*; bake to PC2 Cache"):
+            stages.update(step.text for step in steps)
+    assert "Simulating" not in stages
+    for target in ("POINT_CACHE", "BONES"):
+        assert load("dampsim_addon.api").bake([obj], target=target)[0].problem == ""
 
 
 @pytest.mark.parametrize(
