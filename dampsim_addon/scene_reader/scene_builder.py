@@ -91,6 +91,12 @@ def missing_groups(obj: bpy.types.Object) -> dict[str, str]:
     return {role: name for role, name in effective_groups(obj).items() if name not in obj.vertex_groups}
 
 
+def reaches_too_far(obj: bpy.types.Object) -> bool:
+    """Return whether an object reaches farther from the world origin than a simulation allows."""
+    corners = transform_points(np.array(obj.matrix_world), np.array(obj.bound_box))
+    return bool(np.isfinite(corners).all()) and not np.abs(corners).max() < MAX_COORDINATE
+
+
 def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None:
     """Raise MeshError, SceneError or PinError if an object cannot be simulated in its current state."""
     if obj.type != "MESH":
@@ -116,8 +122,7 @@ def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None
         raise PinError(f"{obj.name}: {wrong_part[1]}")
     matrix = np.array(obj.matrix_world)
     check_scale(obj, matrix)
-    corners = transform_points(matrix, np.array(obj.bound_box))
-    if np.isfinite(corners).all() and not np.abs(corners).max() < MAX_COORDINATE:
+    if reaches_too_far(obj):
         raise SceneError(
             f"{obj.name}: it reaches farther than a million km from the world origin. Move it closer or scale it down."
         )

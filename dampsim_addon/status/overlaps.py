@@ -5,6 +5,7 @@ They are found after Add and Make Collider, and whenever Live or a bake reads th
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from ...core.geometry.mesh.triangles import Triangles
 from ...core.scene.body import HARD_PIN_WEIGHT
 from ...core.simulation.start import moved_sample
 from ..blender.collider_reader import ColliderReader
-from ..blender.sampler import GroupSampler, Sampler
+from ..blender.sampler import GroupSampler, Sampler, mesh_positions
 from ..blender.vertex_groups import read_weights
 from ..model.colliders import active_colliders, simulation_view_layer
 from ..scene_reader.scene_builder import mesh_triangles
@@ -241,10 +242,13 @@ def overlap_message(overlaps: Mapping[bpy.types.Object, Sequence[Overlap]], scen
 def _pose_key(obj: bpy.types.Object, collider: str, first: int) -> str:
     other = bpy.data.objects.get(collider)
     both = [one for one in (obj, other) if one is not None]
-    # Most edits that remove an overlap without a motion change the number of vertices.
-    return repr(
-        [starts_outside(obj), *((first_pose(one, first), len(getattr(one.data, "vertices", ()))) for one in both)]
-    )
+    return repr([starts_outside(obj), *((first_pose(one, first), _shape_key(one)) for one in both)])
+
+
+def _shape_key(obj: bpy.types.Object) -> list[object]:
+    """Return the number of vertices of a mesh and their checksum; [] for other data."""
+    mesh = obj.data
+    return [len(mesh.vertices), zlib.crc32(mesh_positions(mesh))] if isinstance(mesh, bpy.types.Mesh) else []
 
 
 def starts_outside(obj: bpy.types.Object) -> bool:

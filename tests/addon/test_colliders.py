@@ -921,6 +921,27 @@ def found_overlaps(load: Load, *objects: bpy.types.Object) -> dict[bpy.types.Obj
     return dict(found)
 
 
+@pytest.mark.parametrize("edits_collider", [False, True], ids=["object", "collider"])
+def test_edited_vertices_end_overlap(load: Load, tmp_path: Path, edits_collider: bool) -> None:
+    """An edit that moves vertices without a change of their number may end the overlap, so the message goes."""
+    scene = new_scene(3)
+    obj, other = wobbler(tmp_path), collider()
+    obj.dampsim.pin_group = ""
+    other.location.z = -1.0
+    assert initial_overlaps(load, obj)
+    findings = load("dampsim_addon.ui.bake.checks").find_issues
+    assert "inside" in findings(obj, scene)
+    mesh = (other if edits_collider else obj).data
+    for vertex in mesh.vertices:
+        vertex.co.z += -9.0 if edits_collider else 9.0
+    mesh.update()
+    assert "inside" not in findings(obj, scene)
+    for vertex in mesh.vertices:
+        vertex.co.z -= -9.0 if edits_collider else 9.0
+    mesh.update()
+    assert initial_overlaps(load, obj)
+
+
 def test_initial_overlap_is_counted(load: Load, tmp_path: Path) -> None:
     scene = new_scene(3)
     obj, other = wobbler(tmp_path), collider()

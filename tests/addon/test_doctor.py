@@ -829,7 +829,26 @@ def _vast_mesh(obj: bpy.types.Object) -> None:
     obj.data.update()
 
 
-@pytest.mark.parametrize("provoke", [_far, _vast, _vast_mesh], ids=lambda one: one.__name__)
+def _far_corner(obj: bpy.types.Object) -> None:
+    obj.data.vertices[0].co.x = 1e38
+    obj.data.update()
+
+
+@pytest.mark.parametrize("kind", ["SOLID", "CLOTH", "WEAVE", "ROPE"])
+def test_far_corner_offers_no_kind(load: Load, tmp_path: Path, kind: str) -> None:
+    """Beside a vertex far away all faces are tiny, whichever Kind is chosen; only its distance is reported."""
+    obj = object_without_findings(tmp_path)
+    obj.dampsim.kind = kind
+    _far_corner(obj)
+    bpy.context.view_layer.update()
+    load("dampsim_addon.status.model_errors").find_model_error(obj)
+    found = load("dampsim_addon.ui.bake.checks").find_issues(obj, bpy.context.scene)
+    assert found["object"].text.startswith("It reaches farther than a million km")
+    assert not {"mesh", "model"} & found.keys()
+    assert not [fix for issue in found.values() for fix in issue.fixes if fix.button_label.startswith("Simulate as")]
+
+
+@pytest.mark.parametrize("provoke", [_far, _vast, _vast_mesh, _far_corner], ids=lambda one: one.__name__)
 def test_far_object_names_cause(load: Load, tmp_path: Path, provoke: Callable[[bpy.types.Object], None]) -> None:
     """It is reported above the button and not blamed on its drivers; there are none."""
     obj = object_without_findings(tmp_path)

@@ -26,7 +26,13 @@ from ...model.objects import remove_item
 from ...scene_reader.contributors import is_in_viewports, stepped_rig
 from ...scene_reader.muscles import damper_attribute, damper_attributes
 from ...scene_reader.parts import find_wrong_part, remove_part
-from ...scene_reader.scene_builder import has_animated_pressure, missing_groups, seam_groups, used_groups
+from ...scene_reader.scene_builder import (
+    has_animated_pressure,
+    missing_groups,
+    reaches_too_far,
+    seam_groups,
+    used_groups,
+)
 from ...status.late_refusals import forget_refusal, remembered_refusal
 from ...status.model_errors import known_model_error
 from ...status.pieces import known_refusal
@@ -375,8 +381,9 @@ def _known_mesh_refusal(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bp
 
     Panels are drawn too often to read the mesh each time.
     """
-    # The check of the object reports a mesh without faces.
+    # The check of the object reports a mesh without faces, and vertices far away, beside which all faces are tiny.
     is_reported = kind_by_name(obj.dampsim.kind).needs_faces and not len(obj.data.polygons)
+    is_reported = is_reported or reaches_too_far(obj)
     error = None if is_reported or simulated_topology_modifiers(obj) else known_refusal(obj)
     if error is not None:
         raise error
@@ -385,8 +392,8 @@ def _known_mesh_refusal(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bp
 def _known_model_error(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
     """Raise the error because of which a bake will not be able to build the model, as far as it is known."""
     error = known_model_error(obj)
-    # Another check reports those of the mesh.
-    if error is not None and known_refusal(obj) is None:
+    # Other checks report those of the mesh.
+    if error is not None and known_refusal(obj) is None and not reaches_too_far(obj):
         raise error
 
 
