@@ -279,3 +279,17 @@ class References:
 def is_local(*blocks: bpy.types.ID) -> bool:
     """Return whether datablocks belong to this file alone: neither linked nor library overrides."""
     return all(one.library is None and one.override_library is None for one in blocks)
+
+
+def count_mesh_users(mesh: bpy.types.Mesh) -> int:
+    """Return the number of objects that use a mesh."""
+    return mesh.users - int(mesh.use_fake_user)
+
+
+def has_object(objects: Any, obj: bpy.types.Object) -> bool:
+    """Return whether a collection of Blender, such as scene.objects, has an object.
+
+    A name finds only one of several objects from different files.
+    """
+    found = objects.get(obj.name)
+    return found == obj or (found is not None and obj in objects.values())

@@ -13,6 +13,7 @@ from ..blender.animation import animated_paths, is_modifier_animated
 from ..blender.hair_tree import HairCollider
 from ..blender.maps import attach_maps, contact_range_of
 from ..blender.modifiers import can_change_topology
+from ..blender.movers import has_object
 from ..blender.vertex_groups import check_evaluated_weights
 from .groups import Group, group_of
 from .object_index import ObjectIndex
@@ -54,6 +55,11 @@ def all_colliders() -> list[bpy.types.Object]:
     return sorted(ColliderIndex.current().objects(), key=lambda obj: obj.name_full)
 
 
+def find_collider(name: str) -> bpy.types.Object | None:
+    """Return the collider of a full name, which includes the name of its library; None if there is none."""
+    return next((other for other in all_colliders() if other.name_full == name), None)
+
+
 def add_collider(obj: bpy.types.Object) -> None:
     """Add an object that may have become a collider."""
     ColliderIndex.current().add(obj)
@@ -79,8 +85,8 @@ def _filter_colliders(
     return [
         (other, _collider_issue(other))
         for other in colliders
-        if view_layer.objects.get(other.name) == other
-        and (limit is None or limit.all_objects.get(other.name) == other)
+        if has_object(view_layer.objects, other)
+        and (limit is None or has_object(limit.all_objects, other))
         and other not in members
     ]
 

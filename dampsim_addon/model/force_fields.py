@@ -12,6 +12,7 @@ from ...core.base.wording import format_number
 from ...core.fields.air import AIR_FIELDS, beaufort_name, speed_of
 from ..blender.animation import animated_paths
 from ..blender.fields import has_field, unsupported_feature
+from ..blender.movers import has_object
 from .object_index import ObjectIndex
 
 # Settings of a field, with the property names by which they may be animated.
@@ -50,9 +51,9 @@ def fields_acting_on(obj: bpy.types.Object, scope: bpy.types.Scene | bpy.types.V
         other
         for other in all_force_fields()
         if other != obj
-        and scope.objects.get(other.name) == other
+        and has_object(scope.objects, other)
         and any(not collection.hide_viewport for collection in other.users_collection)
-        and (limit is None or limit.all_objects.get(other.name) == other)
+        and (limit is None or has_object(limit.all_objects, other))
     ]
 
 

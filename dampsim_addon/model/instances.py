@@ -12,6 +12,7 @@ import bpy
 
 from ..blender.animation import animated_paths, is_modifier_animated
 from ..blender.modifiers import can_change_topology
+from ..blender.movers import has_object
 from ..blender.sampler import ACTIVE_SAMPLERS, GroupSampler
 from ..session import OwnUpdates, SessionState, Subscriber
 from ..work.steps import Step
@@ -48,10 +49,10 @@ def unfelt_instancers(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) ->
     limit, colliders = obj.dampsim.collider_collection, all_colliders()
     for other in InstancerIndex.current().objects() if obj.dampsim.collide and (limit or colliders) else ():
         content = other.instance_collection.all_objects
-        is_listed = limit is not None and limit.all_objects.get(other.name) == other and len(content)
+        is_listed = limit is not None and has_object(limit.all_objects, other) and len(content)
         has_colliders = limit is None and any(content.get(one.name) == one for one in colliders)
         is_hidden = other.hide_viewport and "hide_viewport" not in animated_paths(other)
-        if (is_listed or has_colliders) and view_layer.objects.get(other.name) == other and not is_hidden:
+        if (is_listed or has_colliders) and has_object(view_layer.objects, other) and not is_hidden:
             found.append(other)
     return list(dict.fromkeys(found))
 

@@ -23,7 +23,7 @@ from ..blender.dampsim_names import is_bake_cache_file, is_output_modifier
 from ..blender.geometry_nodes import modifier_effect, node_effect
 from ..blender.hair import find_hair, hair_colliders, update_hair
 from ..blender.modifiers import is_read_by_others
-from ..blender.movers import PARTICLE_USERS, References
+from ..blender.movers import PARTICLE_USERS, References, has_object
 from ..blender.sampler import GroupSampler
 from ..model.colliders import active_colliders_by_member
 from ..model.force_fields import fields_acting_on
@@ -99,7 +99,7 @@ def update_followers(sampler: GroupSampler) -> None:
 
 def is_in_viewports(obj: bpy.types.Object, layer: bpy.types.ViewLayer) -> bool:
     """Return whether an object is enabled in viewports, where Blender evaluates it. The eye icon has no effect."""
-    is_in_layer = layer.objects.get(obj.name) == obj
+    is_in_layer = has_object(layer.objects, obj)
     return is_in_layer and not obj.hide_viewport and any(not one.hide_viewport for one in obj.users_collection)
 
 

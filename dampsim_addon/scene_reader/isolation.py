@@ -23,7 +23,7 @@ import bpy
 from ..blender.animation import animated_paths, driver_targets, drivers_of
 from ..blender.geometry_nodes import modifier_effect
 from ..blender.hair import guide_object
-from ..blender.movers import ModifierEffect, References, can_move, modifier_type_effect, scene_cameras
+from ..blender.movers import ModifierEffect, References, can_move, has_object, modifier_type_effect, scene_cameras
 from ..blender.sampler import GroupSampler
 from ..session import Subscriber
 from .contributors import direct_contributors, frame_handler_inputs, is_in_viewports, is_tracked_driver
@@ -141,7 +141,7 @@ def non_contributing_objects(sampler: GroupSampler) -> list[bpy.types.Object]:
 
 
 def _is_selected(obj: bpy.types.Object, layer: bpy.types.ViewLayer) -> bool:
-    return layer.objects.get(obj.name) == obj and obj.select_get(view_layer=layer)
+    return has_object(layer.objects, obj) and obj.select_get(view_layer=layer)
 
 
 def _reads_anything(blocks: Iterable[bpy.types.ID]) -> bool:

@@ -25,7 +25,7 @@ from ...core.simulation.start import moved_sample
 from ..blender.collider_reader import ColliderReader
 from ..blender.sampler import GroupSampler, Sampler, mesh_positions
 from ..blender.vertex_groups import read_weights
-from ..model.colliders import active_colliders, simulation_view_layer
+from ..model.colliders import active_colliders, find_collider, simulation_view_layer
 from ..scene_reader.scene_builder import mesh_triangles
 from ..session import SessionState
 from .measurements import first_pose
@@ -41,8 +41,9 @@ class Overlap:
 
     It counts if vertices that are not pinned are inside, or vertices of the collider are inside the object.
 
-    object_vertices: number inside the collider, or below a plane.  pinned_vertices: number of pinned ones among them.
-    collider_vertices: number inside the object.  depth: m, of the deepest of all these vertices.
+    collider: full name.  object_vertices: number inside the collider, or below a plane.
+    pinned_vertices: number of pinned ones among them.  collider_vertices: number inside the object.
+    depth: m, of the deepest of all these vertices.
     is_plane: whether the collider is an infinite plane.  pose_key: poses of both at that time.
     """
 
@@ -198,7 +199,8 @@ def _store(obj: bpy.types.Object, first: int, surface: _Surface, others: Sequenc
         # Many objects grow out of a collider, so that only pinned vertices are inside.
         if counts[0] > pinned or counts[2]:
             depth = float(max(own.max(initial=0.0), theirs.max(initial=0.0)))
-            found.append(Overlap(other.name, *counts, depth, other.is_plane, _pose_key(obj, other.name, first)))
+            pose_key = _pose_key(obj, find_collider(other.name), first)
+            found.append(Overlap(other.name, *counts, depth, other.is_plane, pose_key))
     KnownOverlaps.current()[obj.session_uid] = found
     return found
 
@@ -206,9 +208,9 @@ def _store(obj: bpy.types.Object, first: int, surface: _Surface, others: Sequenc
 def known_overlaps(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[Overlap]:
     """Return the known overlaps of an object that are valid for the current poses, with colliders that act on it."""
     known = KnownOverlaps.current().get(obj.session_uid, [])
-    active = {other.name for other in active_colliders(obj, simulation_view_layer(scene))} if known else {}
+    active = {other.name_full: other for other in active_colliders(obj, simulation_view_layer(scene))} if known else {}
     valid = [one for one in known if one.collider in active]
-    return [one for one in valid if one.pose_key == _pose_key(obj, one.collider, scene.frame_start)]
+    return [one for one in valid if one.pose_key == _pose_key(obj, active[one.collider], scene.frame_start)]
 
 
 def largest_overlap(overlaps: Sequence[Overlap]) -> Overlap:
@@ -239,8 +241,7 @@ def overlap_message(overlaps: Mapping[bpy.types.Object, Sequence[Overlap]], scen
     return ". ".join(overlap_text(largest_overlap(those), scene, str(obj.name)) for obj, those in overlaps.items())
 
 
-def _pose_key(obj: bpy.types.Object, collider: str, first: int) -> str:
-    other = bpy.data.objects.get(collider)
+def _pose_key(obj: bpy.types.Object, other: bpy.types.Object | None, first: int) -> str:
     both = [one for one in (obj, other) if one is not None]
     return repr([starts_outside(obj), *((first_pose(one, first), _shape_key(one)) for one in both)])
 

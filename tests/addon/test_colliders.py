@@ -1075,6 +1075,34 @@ def buried_cape(tmp_path: Path) -> tuple[bpy.types.Object, bpy.types.Object]:
     return obj, other
 
 
+@pytest.mark.parametrize("has_namesake", [False, True])
+def test_overlap_with_linked_collider(load: Load, tmp_path: Path, has_namesake: bool) -> None:
+    """It is reported until the first pose changes, although a local object may have the same name."""
+    obj, other = buried_cape(tmp_path)
+    other.dampsim_collider.plane, other.location.z = True, 0.1
+    path = tmp_path / "library.blend"
+    bpy.data.libraries.write(str(path), {other})
+    bpy.data.objects.remove(other)
+    if has_namesake:
+        bpy.context.scene.collection.objects.link(bpy.data.objects.new("Box", None))
+    with bpy.data.libraries.load(str(path), link=True) as (_, to):
+        to.objects = ["Box"]
+    (linked,) = to.objects
+    bpy.context.scene.collection.objects.link(linked)
+    bpy.context.view_layer.update()
+    scene, find_issues = bpy.context.scene, load("dampsim_addon.ui.bake.checks").find_issues
+    for find in (lambda: initial_overlaps(load, obj), lambda: found_overlaps(load, obj)[obj]):
+        (overlap,) = find()
+        assert overlap.collider == "Box [library.blend]"
+        issue = find_issues(obj, scene)["inside"]
+        assert "are below Box [library.blend], by up to 100 mm" in issue.text
+        # Blender would forget the new place of a linked plane.
+        assert [fix.button_label for fix in issue.fixes] == ["Move Out"]
+    linked.location.z = -9.0
+    bpy.context.view_layer.update()
+    assert "inside" not in find_issues(obj, scene)
+
+
 def vertices_in_box(obj: bpy.types.Object, frame: int) -> int:
     points = world_vertices(obj, frame) - np.array([0.1, 0.0, -0.04])
     return int((np.abs(points) < np.array([0.2, 0.2, 0.1]) - 1e-6).all(axis=1).sum())

@@ -12,7 +12,7 @@ from ....core import SceneError
 from ...blender.animation import channelbags
 from ...blender.dampsim_names import is_output_modifier
 from ...blender.modifiers import can_change_topology
-from ...blender.movers import ModifierEffect, modifier_type_effect
+from ...blender.movers import ModifierEffect, has_object, modifier_type_effect
 from ...session import shifted_frames
 
 
@@ -118,7 +118,7 @@ def check_in_layer(view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> No
 
 def _is_selectable(view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> bool:
     with _visibility_for_export([obj], view_layer):
-        return view_layer.objects.get(obj.name) == obj and obj.visible_get(view_layer=view_layer)
+        return has_object(view_layer.objects, obj) and obj.visible_get(view_layer=view_layer)
 
 
 def _layer_collections(root: bpy.types.LayerCollection) -> Iterator[bpy.types.LayerCollection]:
@@ -133,12 +133,12 @@ def _visibility_for_export(objects: Iterable[bpy.types.Object], view_layer: bpy.
 
     Nobody has to show a rig for an export. Blender evaluates hidden objects, but not disabled ones.
     """
-    objects = [one for one in objects if view_layer.objects.get(one.name) == one]
+    objects = [one for one in objects if has_object(view_layer.objects, one)]
     hidden = [one for one in objects if one.hide_get(view_layer=view_layer)]
     around = [
         one
         for one in _layer_collections(view_layer.layer_collection)
-        if any(one.collection.all_objects.get(obj.name) == obj for obj in objects)
+        if any(has_object(one.collection.all_objects, obj) for obj in objects)
     ]
     values = [(one, "hide_viewport", False) for one in around if one.hide_viewport]
     values += [(one.collection, "hide_select", False) for one in around if one.collection.hide_select]

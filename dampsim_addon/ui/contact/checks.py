@@ -16,6 +16,7 @@ from ...model.colliders import (
     active_colliders,
     add_collider,
     candidate_colliders,
+    find_collider,
     has_collision,
     simulation_view_layer,
 )
@@ -60,8 +61,9 @@ def starts_inside_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Iss
         return None
     overlap = largest_overlap(overlaps)
     move_fix = _move_out_fix(obj, overlap)
-    other, text = bpy.data.objects.get(overlap.collider), overlap_text(overlap, scene)
-    if not overlap.is_plane or other is None or animated_paths(other) or other.parent or len(other.constraints):
+    other, text = find_collider(overlap.collider), overlap_text(overlap, scene)
+    can_lower = overlap.is_plane and other is not None and other.library is None
+    if not can_lower or animated_paths(other) or other.parent or len(other.constraints):
         return issue_with_fixes(text if move_fix else f"{text}. Move them apart at the first frame", move_fix)
     lower_fix = Issue(
         "", f"Lower {overlap.collider}", lambda o, s: _lower_plane(other, overlap.depth),

@@ -11,6 +11,7 @@ from bpy.types import Context, Operator
 from ....core import Array
 from ....core.base.wording import format_number, plural
 from ...blender.animation import object_with_unkeyed_change
+from ...blender.movers import has_object
 from ...blender.sampler import GroupSampler
 from ...model.colliders import add_collider, all_colliders, has_collision, is_collider
 from ...model.groups import format_names, group_of
@@ -63,7 +64,7 @@ _DEFAULT_CONTACT_DISTANCE = 0.005
 def existing_floor(scene: bpy.types.Scene) -> bpy.types.Object | None:
     """Return an infinite-plane collider of the scene, if there is one."""
     planes = (obj for obj in all_colliders() if obj.dampsim_collider.plane)
-    return next((obj for obj in planes if scene.objects.get(obj.name) == obj), None)
+    return next((obj for obj in planes if has_object(scene.objects, obj)), None)
 
 
 def floor_placement(
