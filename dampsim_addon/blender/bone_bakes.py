@@ -205,7 +205,8 @@ def restore_weights(obj: bpy.types.Object, record: BoneRecord) -> None:
     groups = {group.name for group in obj.vertex_groups}
     is_same = record.count == len(obj.data.vertices) and set(parents) == set(record.parents)
     vertices = record.vertices if is_same else list(range(len(obj.data.vertices)))
-    relevant = {*parents, *parents.values(), *record.changed_groups()}
+    # The user may have removed the group of a bone that carries no new ones, which has no weights to compare then.
+    relevant = {*parents, *parents.values(), *(record.changed_groups() & groups)}
     rows = []
     for place, row in enumerate(read_memberships(obj, vertices)):
         now = {name: weight for name, weight in row if name in relevant}

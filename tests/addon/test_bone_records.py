@@ -35,6 +35,34 @@ def test_clear_restores_weights_of_childless_bones(keeps_shares: bool, tmp_path:
     assert (dump(), rig_dump(rig)) == before
 
 
+def test_removed_group_of_childless_bone(tmp_path: Path) -> None:
+    """Clear restores all weights that are left, also of rows that lost a group after the bake."""
+    new_scene(8)
+    obj, rig = belly(tmp_path)
+    obj.dampsim.max_bones = 1
+    chance = np.random.default_rng(4)
+    for name in ("hips", "spine.L", "chest"):
+        for vertex in range(len(obj.data.vertices)):
+            obj.vertex_groups[name].add([vertex], float(chance.uniform(0.1, 1.0)), "REPLACE")
+    before = weights_by_group(obj)
+    bake()
+    (parent,) = {bone.parent.name for bone in rig.data.bones if "jiggle" in bone.name}
+    removed, kept = sorted({"hips", "spine.L", "chest"} - {parent})
+    assert weights_by_group(obj)[kept] != before[kept]
+    obj.vertex_groups.remove(obj.vertex_groups[removed])
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert weights_by_group(obj) == {name: weights for name, weights in before.items() if name != removed}
+
+
+def weights_by_group(obj: bpy.types.Object) -> dict[str, dict[int, float]]:
+    """Return the weight of each vertex by vertex group."""
+    found: dict[str, dict[int, float]] = {}
+    for vertex in obj.data.vertices:
+        for one in vertex.groups:
+            found.setdefault(obj.vertex_groups[one.group].name, {})[vertex.index] = one.weight
+    return found
+
+
 @pytest.mark.parametrize("edit", ["rename", "remove"])
 def test_missing_group_of_carrying_bone(load: Load, edit: str, tmp_path: Path) -> None:
     """Clear gives the weights of new bones back to the bone that carries them, under its name."""
