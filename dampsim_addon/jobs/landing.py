@@ -80,6 +80,13 @@ class BlendedMotion:
         """Return the effect of a blend that plays these shapes (f, v, 3) m."""
         return measure_blend(self.plain, self.simulated, shapes, self.pairs)
 
+    def effect_of_played(self, shapes: Array) -> CurveEffect | None:
+        """Return the effect of a blend that plays these shapes, (f, v, 3) m.
+
+        None for other vertices than at both ends of the blend: modifiers can change their number in between.
+        """
+        return self.effect(shapes) if shapes.shape == self.plain.shape else None
+
 
 def blend_bake(
     scene: bpy.types.Scene, obj: bpy.types.Object, kind: Blend, frame: int, length: int
@@ -119,17 +126,19 @@ def blend_bake(
     if len(frames) < len(motion.numbers):
         # Blends beside this one can pop where it cuts them.
         effect = motion.effect(motion.line_shapes(_keyed_values(obj, motion.numbers)))
-    if effect.excess > 1.0 or _moves_bones(obj):
-        # The choice assumes straight paths.
-        effect = motion.effect(_shapes(scene, obj, numbers))
-    return _warning(obj, effect), None
+    if effect.excess <= 1.0 and not _moves_bones(obj):
+        return _warning(obj, effect), None
+    # The choice assumes straight paths.
+    return _warning(obj, motion.effect_of_played(_shapes(scene, obj, numbers))), None
 
 
 def blend_warning(scene: bpy.types.Scene, obj: bpy.types.Object, motion: BlendedMotion) -> str:
     """Return a warning if a blend in the frames of a bake pops or shortens an edge by too much; '' otherwise."""
     if not motion.plain.size:
         return ""
-    effect = motion.effect(_shapes(scene, obj, motion.numbers))
+    effect = motion.effect_of_played(_shapes(scene, obj, motion.numbers))
+    if effect is None:
+        return ""
     own = motion.effect(motion.arc_shapes(weights_at(stored_weights(obj), motion.numbers)))
     if effect.shortening > MAX_SHORTENING >= own.shortening:
         shortening = format_percent(effect.shortening)
@@ -183,10 +192,13 @@ def _points_of_frames(
         return with_blend(obj, kind, first, last, Handles()) if is_stored else []
     # Without edges, the smoothest curve is chosen. Arcs keep the lengths with any of them.
     handles, _ = choose_handles(near.plain, near.simulated, near.pairs[:0], weights)
-    shares = weights(handles)
-    shortening = near.effect(_influence_shapes(scene, obj, near, shares)).shortening
-    is_better = shortening > MAX_SHORTENING and near.effect(near.arc_shapes(shares)).shortening < shortening
-    return with_blend(obj, kind, first, last, handles) if is_stored or is_better else []
+    points, shares = with_blend(obj, kind, first, last, handles), weights(handles)
+    if is_stored:
+        return points
+    effect = near.effect_of_played(_influence_shapes(scene, obj, near, shares))
+    if effect is None or effect.shortening <= MAX_SHORTENING:
+        return []
+    return points if near.effect(near.arc_shapes(shares)).shortening < effect.shortening else []
 
 
 def _moves_bones(obj: bpy.types.Object) -> bool:
@@ -195,7 +207,7 @@ def _moves_bones(obj: bpy.types.Object) -> bool:
 
 
 def _influence_shapes(scene: bpy.types.Scene, obj: bpy.types.Object, motion: BlendedMotion, weights: Array) -> Array:
-    """Return the shapes (f, v, 3) m that Influence gives with weights (f,).
+    """Return the shapes (f, v, 3) m that Influence gives with weights (f,); none if the number of vertices changes.
 
     Bones turn on the way, so that only Blender knows the shapes: chains keep their edges, but bones that share weights
     may lose those that they keep at both ends.
@@ -204,7 +216,10 @@ def _influence_shapes(scene: bpy.types.Scene, obj: bpy.types.Object, motion: Ble
     if _moves_bones(obj):
         for place in np.flatnonzero((weights > 0.0) & (weights < 1.0)).tolist():
             with constant_influence(obj, float(weights[place])):
-                shapes[place] = _shapes(scene, obj, motion.numbers[place : place + 1])[0]
+                (shape,) = _shapes(scene, obj, motion.numbers[place : place + 1])
+            if shape.shape != shapes[place].shape:
+                return shapes[:0]
+            shapes[place] = shape
     return shapes
 
 
@@ -225,7 +240,9 @@ def _shapes(scene: bpy.types.Scene, obj: bpy.types.Object, numbers: Iterable[int
         scene.frame_set(place[0], subframe=place[1])
 
 
-def _warning(obj: bpy.types.Object, effect: CurveEffect) -> str:
+def _warning(obj: bpy.types.Object, effect: CurveEffect | None) -> str:
+    if effect is None:
+        return ""
     if effect.shortening > MAX_SHORTENING:
         return (
             f"{obj.name}: the blend shortens edges by up to {format_percent(effect.shortening)}, because the "

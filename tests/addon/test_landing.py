@@ -147,6 +147,55 @@ def test_blend_with_changing_vertex_count(load: Load, tmp_path: Path, kind: str)
     assert np.abs(values - (rising if kind == "FADE_IN" else 1.0 - rising)).max() < 0.014
 
 
+@pytest.mark.parametrize("part", [0.0, 0.3])
+def test_vertices_merged_within_blend(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: float) -> None:
+    """A modifier can merge vertices only between the pose and the simulation: the blend is keyed unmeasured.
+
+    part: influence above which it merges them.
+    """
+    new_scene()
+    obj, _ = tail(tmp_path)
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    landing = load("dampsim_addon.jobs.landing")
+    original, counts = landing.world_vertices, set()
+
+    def merged(one: bpy.types.Object, layer: bpy.types.ViewLayer) -> np.ndarray:
+        shape = original(one, layer)[: -1 if part < one.dampsim.influence < 1.0 else None]
+        counts.add(len(shape))
+        return shape
+
+    monkeypatch.setattr(landing, "world_vertices", merged)
+    assert load("dampsim_addon.api").blend([obj], "LAND", 10, 6) == [""]
+    assert len(counts) == 2
+    values = influences(obj, range(4, 11))
+    assert values[[0, -1]] == pytest.approx([1.0, 0.0])
+    assert (np.diff(values) < 0.0).all()
+    # The same holds for a blend in the frames of the bake.
+    shapes = np.tile(np.eye(3), (7, 1, 1))
+    motion = landing.BlendedMotion(np.arange(4, 11), shapes, shapes + 1.0, np.array([[0, 1]]))
+    assert landing.blend_warning(bpy.context.scene, obj, motion) == ""
+
+
+def test_stored_blend_plays_no_bones(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another blend of a bake that contains one joins it in its frames: that of Influence needs no measurement."""
+    new_scene()
+    obj, _ = tail(tmp_path)
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    load("dampsim_addon.targets.landing").store_weights(obj, [(1, 0.0), (3, 1.0)])
+    landing = load("dampsim_addon.jobs.landing")
+    original, numbers = landing._shapes, []
+
+    def counted(scene: bpy.types.Scene, one: bpy.types.Object, frames: np.ndarray) -> np.ndarray:
+        numbers.append(len(frames))
+        return original(scene, one, frames)
+
+    monkeypatch.setattr(landing, "_shapes", counted)
+    _, motion = landing.blend_bake(bpy.context.scene, obj, landing.Blend.LAND, 10, 6)
+    assert motion is not None
+    # Only the pose is read.
+    assert numbers == [13]
+
+
 def test_unmeasured_blend_writes_nothing(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     obj = baked_wobbler(tmp_path)
 
