@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import bpy
+import numpy as np
 
 from .dampsim_names import is_dampsim_fcurve, is_output_path, is_tagged_action, renamed_bake_keys
 
@@ -114,6 +115,15 @@ def has_keyed_attributes(data: bpy.types.ID) -> bool:
     return any(path.startswith("attributes[") for path in animated_paths(data))
 
 
+# Values of a keyframe, with their numbers and types.
+_POINT_VALUES = (
+    ("co", 2, np.float32),
+    ("interpolation", 1, np.int32),
+    ("handle_left_type", 1, np.int32),
+    ("handle_right_type", 1, np.int32),
+    ("handle_left", 2, np.float32),
+    ("handle_right", 2, np.float32),
+)
 # Beginnings of the paths of vertices, of the points of lattices, and of those of curves.
 _POINT_PATHS = ("vertices[", 'attributes["position"]', "points[", "splines[")
 
@@ -127,6 +137,39 @@ def remove_animation(obj: bpy.types.Object, path: str) -> None:
         for curve in [curve for curve in bag.fcurves if curve.data_path == path]:
             bag.fcurves.remove(curve)
     obj.driver_remove(path)
+
+
+def add_other_curves(block: bpy.types.ID, earlier: bpy.types.Action, slot_name: str) -> None:
+    """Add the curves of an earlier action that the action of a datablock lacks.
+
+    The result is a copy of the earlier action. Keyframes and modifiers that it has for the same values are left out.
+    slot_name: identifier of the slot of the earlier action.
+    """
+    data = block.animation_data
+    made, made_bags = data.action, slot_bags(data)
+    action = earlier.copy()
+    data.action = action
+    data.action_slot = action.slots[slot_name]
+    (bag, *_) = slot_bags(data)
+    for curve in [curve for one in made_bags for curve in one.fcurves]:
+        known = bag.fcurves.find(curve.data_path, index=curve.array_index)
+        if known is not None:
+            bag.fcurves.remove(known)
+        copy = bag.fcurves.new(curve.data_path, index=curve.array_index)
+        if curve.group is not None:
+            copy.group = bag.groups.get(curve.group.name) or bag.groups.new(curve.group.name)
+        _copy_keyframes(curve, copy)
+    bpy.data.actions.remove(made)
+
+
+def _copy_keyframes(source: bpy.types.FCurve, target: bpy.types.FCurve) -> None:
+    count = len(source.keyframe_points)
+    target.keyframe_points.add(count)
+    for name, size, data_type in _POINT_VALUES:
+        values = np.empty(count * size, dtype=data_type)
+        source.keyframe_points.foreach_get(name, values)
+        target.keyframe_points.foreach_set(name, values)
+    target.update()
 
 
 # Relative (below 1: absolute) difference up to which a value counts as that of its keyframes.

@@ -596,6 +596,60 @@ def test_baked_pose_moves_as_played(load: Load, tmp_path: Path) -> None:
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
 
 
+def test_baked_pose_keeps_other_curves(load: Load, tmp_path: Path) -> None:
+    """A walking rig still walks, and keyframes of bones between frames no longer count."""
+    scene = new_scene(6)
+    obj = stepped_rig(tmp_path)
+    rig = bpy.data.objects["Rig"]
+    rig["dial"] = 0.0
+    for frame in (1, 6):
+        rig.location.x, rig["dial"] = 0.4 * frame, float(frame)
+        rig.keyframe_insert("location", index=0, frame=frame)
+        rig.keyframe_insert('["dial"]', frame=frame)
+    rig.pose.bones["low"].location.x = 0.5
+    rig.pose.bones["low"].keyframe_insert("location", index=0, frame=2.5)
+    rig.pose.bones["low"].location.x = 0.0
+    rig.pose.bones["low"].keyframe_insert("location", index=0, frame=3.5)
+    earlier, actions = rig.animation_data.action, len(bpy.data.actions)
+
+    def states() -> list[object]:
+        poses = [rig_pose_at(rig, frame) for frame in range(1, 7)]
+        return [np.append(np.ravel(one), places_at(frame)) for frame, one in enumerate(poses, 1)]
+
+    def places_at(frame: int) -> list[float]:
+        scene.frame_set(frame)
+        return [rig.matrix_world.translation.x, rig["dial"]]
+
+    played = states()
+    (fix,) = load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)["solver"].fixes
+    fix.fix(obj, scene)
+    np.testing.assert_allclose(states(), played, atol=1e-4)
+    new = rig.animation_data.action
+    assert new != earlier
+    assert len(bpy.data.actions) == actions + 1
+    (curves,) = load("dampsim_addon.blender.animation").slot_bags(rig.animation_data)
+    baked = curves.fcurves.find('pose.bones["low"].location', index=0)
+    assert [point.co.x for point in baked.keyframe_points] == list(range(1, 7))
+    assert baked.group.name == "low"
+
+
+def test_failed_pose_bake_keeps_frame(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = new_scene(6)
+    obj = stepped_rig(tmp_path)
+    scene.frame_set(4)
+    checks = load("dampsim_addon.ui.bake.refusal_checks")
+
+    def fail(*_: object, **__: object) -> NoReturn:
+        scene.frame_set(6)
+        raise load("core").SceneError("Rig: its pose cannot be baked.")
+
+    monkeypatch.setattr(checks, "call_operator", fail)
+    (fix,) = load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)["solver"].fixes
+    with pytest.raises(load("core").SceneError):
+        fix.fix(obj, scene)
+    assert scene.frame_current == 4
+
+
 def rig_pose_at(rig: bpy.types.Object, frame: int) -> list[tuple[float, ...]]:
     """Return the evaluated ends of the bones of a rig at a frame."""
     bpy.context.scene.frame_set(frame)

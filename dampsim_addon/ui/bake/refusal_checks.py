@@ -12,7 +12,7 @@ from ....core.base.errors import FibreDirectionError, ResolutionError, WrongKind
 from ....core.bodies.cloth import OpenSheetError
 from ....core.geometry.mesh.seams import SeamError
 from ...blender.animated_values import first_disabled_frame, is_driven
-from ...blender.animation import VISIBILITY_PATH, animated_paths, remove_animation
+from ...blender.animation import VISIBILITY_PATH, add_other_curves, animated_paths, remove_animation
 from ...blender.bone_bakes import record_mark, rig_of
 from ...blender.bone_envelopes import convert_deforming_parent, envelope_modifiers
 from ...blender.modifiers import simulated_topology_modifiers
@@ -311,17 +311,26 @@ def _solver_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
 
 
 def _bake_pose(rig: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    """Replace the constraints of a rig's bones by keyframes at all frames of the shot."""
+    """Replace the constraints of a rig's bones by keyframes at all frames of the shot.
+
+    The new action keeps the other curves of the rig's action, such as those of its place and of its properties.
+    """
     frame, subframe = scene.frame_current, scene.frame_subframe
-    with bpy.context.temp_override(
-        active_object=rig, object=rig, selected_objects=[rig], selected_editable_objects=[rig]
-    ):
-        call_operator(
-            bpy.ops.nla.bake, f"{rig.name}: its pose cannot be baked", "bake it by hand", frame_start=scene.frame_start,
-            frame_end=scene.frame_end, only_selected=False, visual_keying=True, clear_constraints=True,
-            bake_types={"POSE"},
-        )  # fmt: skip
-    scene.frame_set(frame, subframe=subframe)
+    data = rig.animation_data
+    earlier, slot = (None, None) if data is None else (data.action, data.action_slot)
+    try:
+        with bpy.context.temp_override(
+            active_object=rig, object=rig, selected_objects=[rig], selected_editable_objects=[rig]
+        ):
+            call_operator(
+                bpy.ops.nla.bake, f"{rig.name}: its pose cannot be baked", "bake it by hand",
+                frame_start=scene.frame_start, frame_end=scene.frame_end, only_selected=False, visual_keying=True,
+                clear_constraints=True, bake_types={"POSE"},
+            )  # fmt: skip
+        if earlier is not None and slot is not None:
+            add_other_curves(rig, earlier, slot.identifier)
+    finally:
+        scene.frame_set(frame, subframe=subframe)
 
 
 def _roughness_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
