@@ -50,7 +50,8 @@ def run_simulations(sampler: GroupSampler, affected_only: bool = False) -> Gener
     objects = references.reachable_objects(direct_contributors(sampler))
     caches = unbaked_simulations(sampler.scene, objects, members)
     if affected_only:
-        caches = [cache for cache in caches if members & references.reachable(cache.owners)]
+        affected = references.influenced([one for cache in caches for one in cache.owners], members)
+        caches = [cache for cache in caches if affected.intersection(cache.owners)]
     first, last = min((cache.first for cache in caches), default=0), sampler.scene.frame_end
     if not caches or first > last:
         return

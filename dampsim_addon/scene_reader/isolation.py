@@ -93,11 +93,10 @@ def _disabled(scene: bpy.types.Scene, objects: Sequence[bpy.types.Object]) -> It
 
 def _objects_without_rigs(objects: Sequence[bpy.types.Object]) -> set[bpy.types.Object]:
     """Return the objects with modifiers that depend on no rig. The depsgraph evaluates drivers of rigs, too."""
-    references = References() if any(obj.pose is not None for obj in objects) else None
     found = {obj for obj in objects if obj.modifiers}
-    if references is None:
+    if not any(obj.pose is not None for obj in objects):
         return found
-    return {obj for obj in found if all(one.pose is None for one in references.reachable_objects([obj]))}
+    return found - References().influenced(found, [obj for obj in bpy.data.objects if obj.pose is not None])
 
 
 def _enable(obj: bpy.types.Object) -> None:
@@ -126,17 +125,19 @@ def non_contributing_objects(sampler: GroupSampler) -> list[bpy.types.Object]:
         return []
     # Blender evaluates those only for other objects that refer to them.
     disabled = {one for one in blocks if isinstance(one, bpy.types.Object) and not is_in_viewports(one, layer)}
+    # Blender 5.2 lists None for objects that were removed since the last update.
+    in_layer = list(filter(None, layer.objects))
+    relying = references.influenced(in_layer, disabled) if disabled else set()
     return [
         obj
-        # Blender 5.2 lists None for objects that were removed since the last update.
-        for obj in filter(None, layer.objects)
+        for obj in in_layer
         if (obj not in blocks or (obj not in roots and obj.type == "CURVES" and guide_object(obj) in members))
         and obj.mode == "OBJECT"
         and not obj.hide_viewport
         and _VISIBILITY not in animated_paths(obj)
         and not _has_simulated_frames(obj, scene.rigidbody_world)
         and can_move(obj)
-        and not (disabled and disabled & references.reachable([obj]))
+        and obj not in relying
     ]
 
 

@@ -321,6 +321,30 @@ def test_bake_evaluates_unrelated_objects_once(
     assert any(not np.array_equal(a, b) for a, b in zip(kept, evaluated_shapes(with_modifiers), strict=True))
 
 
+def test_drivers_are_read_once(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search for rigs, and for objects that rely on disabled ones, does not grow with the meshes of a rig."""
+    scene = new_scene(3)
+    obj, layer, movers = sheet(), bpy.context.view_layer, load("dampsim_addon.blender.movers")
+    rig = moving_rig()
+    rig.driver_add("scale", 0).driver.expression = "1"
+    free, end = bystander("Free"), bpy.data.objects.new("End", None)
+    free.modifiers.new("Wave", "WAVE")
+    scene.collection.objects.link(end)
+    end.hide_viewport = True
+    obj.dampsim.links.add().other = end
+    for place in range(9):
+        bystander(f"Mesh {place}").modifiers.new("Pose", "ARMATURE").object = rig
+    layer.update()
+    reads, read = [], movers.drivers_of
+    monkeypatch.setattr(movers, "drivers_of", lambda block: [reads.append(block), *read(block)][1:])
+    isolation = load("dampsim_addon.scene_reader.isolation")
+    with isolation.isolated_sampler(scene, layer, [obj]):
+        driven = {one.name for one in bpy.data.objects if one.animation_data and one.animation_data.drivers}
+        assert driven == {"Free", rig.name}
+    # Once for the rigs, and once for the disabled object.
+    assert reads.count(rig) == 2
+
+
 @pytest.mark.parametrize("has_animation_data", [False, True])
 def test_restores_animation_data(load: Load, has_animation_data: bool) -> None:
     """An object that moves only by a modifier gets no animation data, and keeps the data that it has."""
