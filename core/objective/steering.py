@@ -251,8 +251,9 @@ class _SteeredStep:
         left = rest_phase - last.phase
         is_growing = last.phase < -_ROUNDING
         number, last_number = (math.floor(one / _PHASE_INTERVAL) for one in (last.phase, 2.0 * last.phase - following))
-        is_due = not is_growing and number != last_number and left > _LAST_PHASE
-        is_due |= not is_growing and last.pace > 1.0 and last.phase < _turn_phase(law)
+        is_turning = last.pace > 1.0 and last.phase < _turn_phase(law)
+        # Without a visible swing, the turn is after rest.
+        is_due = not is_growing and left > _LAST_PHASE and (number != last_number or is_turning)
         if last.phase > _PEAK_PHASE and not is_due:
             return replace(last, phase=following)
         pace = last.pace

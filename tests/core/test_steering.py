@@ -151,6 +151,16 @@ def test_rate_does_not_matter() -> None:
         assert np.abs(one - courses[0]).max() < 0.02 * swing
 
 
+@pytest.mark.parametrize(("bounce", "substeps"), [(0.2, 1), (0.5, 1), (0.5, 2), (0.8, 2)])
+def test_hardly_any_bounce_rests_on_time(bounce: float, substeps: int) -> None:
+    """A swing whose first turn comes after rest ends on time, also where a step begins exactly at rest."""
+    dials = {"settle": 12.0, "bounce": bounce, "stiffness": 60.0, "resolution": 250, "substeps": substeps}
+    motion = translation_motion(ear(), np.array([0.4, 2.0, -1.0]))
+    outcome = outcome_after_stop(pinned_body(ear(), 0.05, **dials), motion, 24.0, DOWN)
+    assert outcome.rest == pytest.approx(12.0, abs=1.0)
+    assert outcome.overshoot < 0.02
+
+
 def test_regions_are_steered_separately() -> None:
     """Each end of a rod that is pinned in its middle has its own swing and rests on time."""
     surface = gridded_box("Rod", (0.0, 0.0, 0.0), (2.0, 0.2, 0.15), 0.05)
