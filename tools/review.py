@@ -107,6 +107,8 @@ LICENCES = {
     *("GPL-2.0-or-later", "GPL-3.0-or-later", "LGPL-2.1-or-later", "LGPL-3.0-or-later", "BSD-1-Clause", "BSD-2-Clause"),
     *("BSD-3-Clause", "BSL-1.0", "MIT", "MIT-0", "MPL-2.0", "Pixar", "Zlib", "Apache-2.0", "CC0-1.0"),
 }
+# Names of files that count as assets.
+ASSETS = (".blend", ".png", ".webp", ".svg")
 TAGS = {
     *("3D View", "Add Curve", "Add Mesh", "Animation", "Bake", "Camera", "Compositing", "Development", "Game Engine"),
     *("Geometry Nodes", "Grease Pencil", "Import-Export", "Lighting", "Material", "Modeling", "Mesh", "Node", "Object"),
@@ -346,6 +348,8 @@ def manifest(content: Zip) -> Iterator[str]:
     owned = {licence.removeprefix("SPDX:") for licence in table.get("license", ())}
     if "GPL-3.0-or-later" not in owned or "LICENSE" not in content.files:
         yield "blender_manifest.toml: add-ons are under GPL-3.0-or-later, and contain its text"
+    if "CC0-1.0" not in owned and any(name.endswith(ASSETS) for name in content.files):
+        yield "blender_manifest.toml: scenes and pictures in add-ons are under CC0-1.0"
     for kind, unknown in (
         ("licence", owned - LICENCES),
         ("tag", set(table.get("tags", ())) - TAGS),

@@ -199,6 +199,7 @@ def test_review_finds_violation(few: dict[str, bytes], rule: str, name: str, tex
         ('version = "0', 'version = "x'),
         ("SPDX:GPL-3.0-or-later", "SPDX:MIT"),
         ("SPDX:LGPL-2.1-or-later", "SPDX:GPL-3.0-only"),
+        ("SPDX:CC0-1.0", "SPDX:MIT"),
         ('tags = ["', 'tags = ["Secondary Motion", "'),
         ('type = "add-on"', 'type = "theme"'),
         ('name = "DampSim"', 'name = "DampSim for Blender"'),
