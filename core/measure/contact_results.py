@@ -19,6 +19,7 @@ from ..geometry.mesh.triangles import Triangles, unit_vectors
 from ..materials import Membrane
 from ..materials.strain_energy import StrainEnergy
 from ..materials.strains import SpringStrain
+from ..scene.body import Body
 from ..settle.support_modes import earliest_rest_time, translation_rotation_fields
 from ..simulation.contact_setup import front_axis
 from ..simulation.simulation import Simulation
@@ -94,6 +95,18 @@ class BodyContactForces:
         place = self.partner_names.index(name) if name in self.partner_names else -1
         is_partner = self.partner_indices == place
         return np.asarray(self.forces[is_partner] @ self.normals[is_partner])
+
+
+def posed_stretch(body: Body, vertices: Array) -> float:
+    """Return the largest relative stretch of the edges of a body by its animation alone; 0 if none is longer.
+
+    vertices: (v, 3) m, animated.
+    """
+    triangles, rest = body.surface.triangles, body.surface.vertices
+    edges = np.concatenate([body.edges, *(triangles[:, pair] for pair in ((0, 1), (1, 2), (2, 0)))])
+    before, after = (np.linalg.norm(one[edges[:, 0]] - one[edges[:, 1]], axis=1) for one in (rest, vertices))
+    has_length = before > 0.0
+    return float((after[has_length] / before[has_length]).max(initial=1.0)) - 1.0
 
 
 def has_contact_findings(system: System) -> bool:

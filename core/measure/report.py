@@ -44,6 +44,7 @@ class BodyContactSummary:
     stretched: largest relative stretch of parts that should not stretch; 0 if invisible.
     walker: pose; None without muscles or without an axis as Front.
     partners: names of the objects that touch parts of it that can move.
+    posed_stretch: that of its edges by the animation alone; 0 where it is unknown.
     """
 
     penetrations: tuple[Penetration, ...] = ()
@@ -52,6 +53,7 @@ class BodyContactSummary:
     stretched: float = 0.0
     walker: WalkerPose | None = None
     partners: tuple[str, ...] = ()
+    posed_stretch: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class ShotReport:
         frame are left out unless they become deeper. An example is the root of an ear modelled into a head.
     earliest_rest: see BodyContactSummary, at the largest swing since the body was last at rest.
     stretched: frame and value of the largest stretch, see BodyContactSummary.
+    posed_stretch: at that frame, by the animation alone.
     walked: m, path of the centre along the body's front; negative backward.
     contact_frames: partners that touch parts of it that can move, and the frames at which they do.
     """
@@ -71,6 +74,7 @@ class ShotReport:
     stretched: tuple[int, float] = (0, 0.0)
     walked: float = 0.0
     contact_frames: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    posed_stretch: float = 0.0
 
     @staticmethod
     def from_frames(frames: Iterable[tuple[int, BodyContactSummary]]) -> ShotReport:
@@ -79,7 +83,7 @@ class ShotReport:
         modelled_depths: dict[str, float] | None = None
         earliest_rest = swing_amplitude = 0.0
         largest_stretch, walked, walker = (0, 0.0), 0.0, None
-        contact_frames: dict[str, list[int]] = {}
+        posed, contact_frames = 0.0, dict[str, list[int]]()
         for number, summary in frames:
             for partner in summary.partners:
                 contact_frames.setdefault(partner, []).append(number)
@@ -95,7 +99,7 @@ class ShotReport:
             # A body at rest can be disturbed again.
             swing_amplitude = max(swing_amplitude, summary.swing_amplitude) if summary.earliest_rest else 0.0
             if summary.stretched > largest_stretch[1]:
-                largest_stretch = number, summary.stretched
+                largest_stretch, posed = (number, summary.stretched), summary.posed_stretch
             for one in summary.penetrations:
                 if one.is_squeezed and one.depth <= modelled_depths.get(one.partner, 0.0):
                     continue
@@ -108,6 +112,7 @@ class ShotReport:
             largest_stretch,
             walked,
             tuple((partner, tuple(frames)) for partner, frames in contact_frames.items()),
+            posed,
         )
 
     def longest_contact(self, first: float, last: float) -> tuple[str, tuple[int, ...]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ...core import FrameCache, Progress, Settings, Simulation, bake
+from ...core import FrameCache, Progress, Scene, Settings, Simulation, bake
 from ...core.base.wording import format_count
 from ...core.frames.cache import RebakedRange
-from ...core.measure.contact_results import contact_summary, has_contact_findings
+from ...core.measure.contact_results import contact_summary, has_contact_findings, posed_stretch
 from ...core.measure.report import BodyContactSummary, ShotReport
 from ...core.scene.fingerprint import describe_changes
 from ...core.simulation.bake import rebake_range
@@ -94,7 +94,17 @@ def _contact_reports(simulation: Simulation, cache: FrameCache) -> Generator[Ste
         for name in bodies:
             contacts[name].append((number, contact_summary(simulation, state, name)))
         yield Step(done, len(core_scene.frame_numbers), "Checking contacts")
-    return {name: ShotReport.from_frames(found) for name, found in contacts.items()}
+    reports = {name: ShotReport.from_frames(found) for name, found in contacts.items()}
+    return {name: _with_posed_stretch(core_scene, name, report) for name, report in reports.items()}
+
+
+def _with_posed_stretch(core_scene: Scene, name: str, report: ShotReport) -> ShotReport:
+    number, stretch = report.stretched
+    if not stretch:
+        return report
+    place = core_scene.body_index(name)
+    vertices = core_scene.sample(float(number)).bodies[place].vertices
+    return replace(report, posed_stretch=posed_stretch(core_scene.bodies[place], vertices))
 
 
 def _words_of(one: RebakedRange) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core import Array, DampSimError, Frame, SceneSample, SettleCurve, Simulation, simulation_curve
 from ...core.geometry.mesh.rigid_motion import transform_points
-from ...core.measure.contact_results import contact_summary
+from ...core.measure.contact_results import contact_summary, posed_stretch
 from ...core.measure.report import BodyContactSummary, ShotReport
 from ...core.scene.fingerprint import model_fingerprint, scene_fingerprint
 from ...core.simulation.assembly import Assembly
@@ -254,6 +254,10 @@ class Session:
         contacts = {}
         for obj, name in self._body_names(self.group).items():
             found = contact_summary(self.simulation, frame.state, name)
+            if found.stretched:
+                place = self.simulation.scene.body_index(name)
+                body, sample = self.simulation.scene.bodies[place], sampled.samples[-1].bodies[place]
+                found = replace(found, posed_stretch=posed_stretch(body, sample.vertices))
             if found != BodyContactSummary():
                 contacts[obj.session_uid] = found
         return LiveFrame(replace(frame, shapes=shapes), self._local_vertices(frame), sampled.substep_count, contacts)

@@ -31,6 +31,8 @@ _EFFECTS = {
     Verdict.PUSH_OUT: "ended with the object pushed out of others",
     Verdict.LIMIT: _LIMITED,
 }
+# Part of a stretch from which the animation is its cause.
+_POSED_PART = 0.5
 # Frames by which rest may be later than Settle without a message.
 _SETTLE_TOLERANCE = 1.0
 # Path against its Front, relative to its largest dimension, that a walker covers without a message.
@@ -48,6 +50,9 @@ def report_messages(report: ShotReport, obj: bpy.types.Object, scene: bpy.types.
         # Plastic flow stretches an object on purpose, independently of its stiffness.
         is_plastic = settings.plastic_yield > 0.0 and "plastic" in kind_by_name(obj.dampsim.kind).sections(settings)
         fix = "stretch beyond Yield is permanent" if is_plastic else "raise Stiffness to reduce it"
+        if report.posed_stretch > _POSED_PART * stretch:
+            # No stiffness can shorten edges between pins.
+            fix = f"the animation alone stretches it by {format_percent(report.posed_stretch)}"
         found.append(f"Stretched by up to {format_percent(stretch)} at frame {number}; {fix}")
     frames = report.earliest_rest * frame_rate(scene)
     if settings.is_settle_controlled and frames > settings.settle + _SETTLE_TOLERANCE:

@@ -121,6 +121,35 @@ def test_rope_stretch_is_reported(load: Load, live: ModuleType, tmp_path: Path) 
     assert load("dampsim_addon.api").bake([obj], restart=True)[0].touched == ()
 
 
+def test_posed_stretch_is_reported(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    """Where the animation pulls pins apart, playback and bakes do not advise a higher stiffness."""
+    scene = new_scene(4)
+    mesh = bpy.data.meshes.new("Rope")
+    mesh.from_pydata([(0.1 * k, 0.0, 0.0) for k in range(11)], [(k, k + 1) for k in range(10)], [])
+    obj = bpy.data.objects.new("Rope", mesh)
+    scene.collection.objects.link(obj)
+    bpy.context.view_layer.objects.active = obj
+    obj.select_set(True)
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    obj.vertex_groups.new(name="Pin").add([0, 10], 1.0, "REPLACE")
+    obj.dampsim.pin_group, obj.dampsim.cache_folder = "Pin", str(tmp_path)
+    obj.shape_key_add(name="Basis")
+    apart = obj.shape_key_add(name="Apart")
+    for point in apart.data:
+        point.co.x *= 1.6
+    for frame, value in ((1, 0.0), (4, 1.0)):
+        apart.value = value
+        apart.keyframe_insert("value", frame=frame)
+    obj.dampsim.target = "POINT_CACHE"
+    play(4)
+    told = "at frame 4; the animation alone stretches it by 60%"
+    # The panel breaks long lines.
+    assert told in " ".join(filter(None, redraw(load)))
+    (sentence,) = load("dampsim_addon.api").bake([obj])[0].touched
+    assert sentence.startswith("Stretched by up to")
+    assert sentence.endswith(told)
+
+
 def test_viewport_draws_support_forces(
     load: Load, live: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
