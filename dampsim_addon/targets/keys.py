@@ -24,6 +24,7 @@ from ..blender.dampsim_names import (
     unmark_bake_keys,
 )
 from ..blender.modifiers import simulated_topology_modifiers
+from ..blender.movers import count_mesh_users
 from ..blender.sampler import Sampler, read_array
 from .bake_tracks import KeptStrips, remove_bake_animation
 from .pre_modifier_shapes import (
@@ -52,7 +53,7 @@ def check_shape_keys(obj: bpy.types.Object) -> None:
         raise SceneError(
             f"{obj.name}: its mesh is linked and would lose shape keys; bake to PC2 Cache, or make the mesh local."
         )
-    users = _user_count(obj.data)
+    users = count_mesh_users(obj.data)
     if users > 1:
         raise SceneError(
             f"{obj.name}: its mesh is shared by {users} objects; make it a single-user copy or bake to PC2 Cache."
@@ -107,7 +108,7 @@ def check_shared_mesh(obj: bpy.types.Object) -> None:
             f"{obj.name}: its mesh is baked in {Path(library.filepath).name}, and a bake here would add to its shape "
             "keys; make the mesh local first."
         )
-    users = _user_count(obj.data)
+    users = count_mesh_users(obj.data)
     if users > 1:
         raise SceneError(
             f"{obj.name}: its mesh is baked and shared by {users} objects; make it a single-user copy first."
@@ -116,11 +117,7 @@ def check_shared_mesh(obj: bpy.types.Object) -> None:
 
 def has_shared_mesh(obj: bpy.types.Object) -> bool:
     """Return whether other objects use the mesh of an object."""
-    return _user_count(obj.data) > 1
-
-
-def _user_count(mesh: bpy.types.Mesh) -> int:
-    return mesh.users - int(mesh.use_fake_user)
+    return count_mesh_users(obj.data) > 1
 
 
 def prepare_basis(obj: bpy.types.Object) -> Array:

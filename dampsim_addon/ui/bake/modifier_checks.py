@@ -11,7 +11,7 @@ import numpy as np
 from ....core import SceneError
 from ....core.base.wording import format_count
 from ...blender.animation import animated_paths
-from ...blender.bone_envelopes import convert_envelopes, envelope_modifiers, has_constant_envelopes
+from ...blender.bone_envelopes import can_convert_envelopes, convert_envelopes
 from ...blender.dampsim_names import is_output_modifier
 from ...blender.modifier_application import apply_modifiers, is_different_in_render, modifiers_safe_to_apply
 from ...blender.modifiers import (
@@ -27,6 +27,7 @@ from ...blender.modifiers import (
 )
 from ...blender.movers import ModifierEffect, modifier_type_effect
 from ...blender.sampler import mode_name
+from ...model.colliders import simulation_view_layer
 from ...status.late_refusals import remembered_refusal
 from ...status.pieces import known_parts, refresh_parts
 from ...targets import CompressedKeys, PointCache
@@ -189,7 +190,7 @@ def position_dependent_weights(obj: bpy.types.Object, scene: bpy.types.Scene) ->
 
 def envelope_fix(obj: bpy.types.Object, alternative: Issue) -> Issue:
     """Return the fix that turns bone envelopes into weights, if that keeps the look; else the alternative alone."""
-    if not all(has_constant_envelopes(obj, modifier) for modifier in envelope_modifiers(obj)):
+    if not can_convert_envelopes(obj):
         return alternative
     tooltip = (
         "Write the weights of the envelopes to vertex groups, and switch the envelopes off. The look does not change"
@@ -201,8 +202,8 @@ def _convert_envelopes(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     if obj.mode != "OBJECT":
         mode = mode_name(obj)
         raise SceneError(f"{obj.name}: leave {mode} Mode before changing bone weights.")
-    for modifier in envelope_modifiers(obj):
-        convert_envelopes(obj, modifier)
+    if not convert_envelopes(obj, scene, simulation_view_layer(scene)):
+        raise SceneError(f"{obj.name}: vertex groups cannot replace its bone envelopes; bake to PC2 Cache.")
     refresh_parts(obj, is_forced=True)
 
 

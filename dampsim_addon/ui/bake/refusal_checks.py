@@ -14,9 +14,9 @@ from ....core.geometry.mesh.seams import SeamError
 from ...blender.animated_values import first_disabled_frame, is_driven
 from ...blender.animation import VISIBILITY_PATH, add_other_curves, animated_paths, remove_animation
 from ...blender.bone_bakes import record_mark, rig_of
-from ...blender.bone_envelopes import convert_deforming_parent, envelope_modifiers
+from ...blender.bone_envelopes import can_convert_envelopes, convert_deforming_parent
 from ...blender.modifiers import simulated_topology_modifiers
-from ...blender.movers import is_local
+from ...blender.movers import has_object, is_local
 from ...blender.vertex_groups import edge_values
 from ...jobs.refusals import REFUSALS, Refusal, check_keys_are_played, motion_inputs
 from ...model.colliders import active_colliders, simulation_view_layer
@@ -89,7 +89,7 @@ def _collection_chains(
     root: bpy.types.LayerCollection, obj: bpy.types.Object
 ) -> Iterator[tuple[bpy.types.LayerCollection, ...]]:
     """Iterate over the collections that hold an object, each with those that hold it, from the outermost one."""
-    if obj.name in root.collection.objects and root.collection.objects[obj.name] == obj:
+    if has_object(root.collection.objects, obj):
         yield (root,)
     for child in root.children:
         for chain in _collection_chains(child, obj):
@@ -136,7 +136,7 @@ def _target_check_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | Non
         return fix_button("Push Down Action", lambda o, s: push_down_action(owner, record_mark(o.data)), tooltip)
     name = error.target if isinstance(error, OtherTargetError) else _other_target(obj)
     other_target = None if name == obj.dampsim.target else target_issue(type(get_target(name)))
-    if other_target is not None and obj.dampsim.bakes_to_bones and envelope_modifiers(obj):
+    if other_target is not None and obj.dampsim.bakes_to_bones and can_convert_envelopes(obj):
         return modifier_checks.envelope_fix(obj, other_target)
     return _single_user_fix(obj, other_target) or other_target
 
@@ -157,7 +157,11 @@ def _parent_fix(obj: bpy.types.Object, error: DampSimError) -> Issue:
     tooltip = "Deform the mesh by a modifier instead of the parent type. The look does not change"
     label = obj.parent.type.title()
     convert = f"Convert to {label} Modifier"
-    return fix_button(convert, lambda o, s: convert_deforming_parent(o), tooltip, target_issue(PointCache))
+    return fix_button(convert, _convert_parent, tooltip, target_issue(PointCache))
+
+
+def _convert_parent(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    convert_deforming_parent(obj, scene, simulation_view_layer(scene))
 
 
 def _single_user_fix(obj: bpy.types.Object, alternative: Issue | None = None) -> Issue | None:
