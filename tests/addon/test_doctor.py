@@ -669,6 +669,24 @@ def test_check_finds_and_fixes_case(load: Load, tmp_path: Path, case: str, way: 
     assert max(away.min(axis=0).max(), away.min(axis=1).max()) <= 1e-6 * np.linalg.norm(np.ptp(points, axis=0))
 
 
+@pytest.mark.parametrize("check", ["folded", "stretched"])
+def test_modifier_without_factor_is_accepted(load: Load, tmp_path: Path, check: str) -> None:
+    """A factor of 0 does nothing, unless it is animated or driven."""
+    obj, scene = object_without_findings(tmp_path), bpy.context.scene
+    find_issues = load("dampsim_addon.ui.bake.checks").find_issues
+    CASES[check][1](obj)
+    modifier = obj.modifiers[0]
+    assert check in find_issues(obj, scene)
+    modifier.factor = 0.0
+    assert check not in find_issues(obj, scene)
+    modifier.keyframe_insert("factor", frame=1)
+    assert check in find_issues(obj, scene)
+    modifier.keyframe_delete("factor", frame=1)
+    assert check not in find_issues(obj, scene)
+    modifier.driver_add("factor")
+    assert check in find_issues(obj, scene)
+
+
 def test_edited_key_is_kept_as_copy(load: Load, tmp_path: Path) -> None:
     """The copy survives a re-bake. A bake without edits, or of which the basis was edited too, reports nothing."""
     obj, find_issues = object_without_findings(tmp_path), load("dampsim_addon.ui.bake.checks").find_issues

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import bpy
 import numpy as np
 
 from ....core import SceneError
 from ....core.base.wording import format_count
-from ...blender.animation import animated_paths
+from ...blender.animation import animated_paths, is_modifier_animated
 from ...blender.bone_envelopes import can_convert_envelopes, convert_envelopes
 from ...blender.dampsim_names import is_output_modifier
 from ...blender.modifier_application import apply_modifiers, is_different_in_render, modifiers_safe_to_apply
@@ -35,8 +36,6 @@ from ..common.issue import Issue, fix_button, set_options, target_issue
 
 # Settings of modifiers for renders.
 _RENDER_SETTINGS = ("show_render", "render_levels")
-# Types of modifiers that fold the mesh where it moves far, so that no shape before them produces the simulated one.
-_FOLDING_TYPES = {"CAST"}
 
 
 def keys_cannot_bake_generated(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
@@ -55,7 +54,7 @@ def keys_cannot_bake_generated(obj: bpy.types.Object, scene: bpy.types.Scene) ->
 
 def folds_moved_mesh(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     """Report a modifier that shape keys and bones cannot follow where the simulation moves the mesh far."""
-    folding = [m for m in deform_stack(obj) if m.type in _FOLDING_TYPES and is_deforming(m)]
+    folding = [m for m in deform_stack(obj) if m.type == "CAST" and _has_factor(m)]
     # A refused bake says so itself.
     if not folding or obj.dampsim.bakes_to_file or remembered_refusal(obj, scene) is not None:
         return None
@@ -68,7 +67,8 @@ def folds_moved_mesh(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | N
 
 def stretches_by_extent(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     """Report a modifier that enlarges the error of bones: it stretches the mesh by its extent, which they change."""
-    stretching = [m for m in deform_stack(obj) if m.type == "SIMPLE_DEFORM" and m.deform_method == "STRETCH"]
+    bending = [m for m in deform_stack(obj) if m.type == "SIMPLE_DEFORM" and _has_factor(m)]
+    stretching = [m for m in bending if m.deform_method == "STRETCH"]
     if not stretching or not obj.dampsim.bakes_to_bones:
         return None
     return target_issue(
@@ -76,6 +76,11 @@ def stretches_by_extent(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue 
         f"{stretching[0].name} depends on the extent of the mesh, which enlarges the error of bones. Bake to shape "
         "keys instead",
     )
+
+
+def _has_factor(modifier: Any) -> bool:
+    """Return whether the factor of a modifier, without which it does nothing, is or becomes other than 0."""
+    return modifier.factor != 0.0 or is_modifier_animated(modifier, "factor")
 
 
 def live_cannot_show(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
