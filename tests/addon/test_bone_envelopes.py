@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scenes import armature, new_scene, wobbler, world_vertices
 
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 Change = Callable[[bpy.types.Object, bpy.types.Object], None]
 
