@@ -53,6 +53,33 @@ def slot_bags(owner: Any) -> list[bpy.types.ActionChannelbag]:
     return [bag for bag in found if bag is not None]
 
 
+def to_action_frame(player: Any, frame: float) -> float:
+    """Return the frame of an action at which its player plays a frame of the scene. player: see to_scene_frame()."""
+    if isinstance(player, bpy.types.AnimData):
+        return float(player.nla_tweak_strip_time_to_scene(frame, invert=True))
+    played = (frame - player.frame_start) / player.scale
+    return float(player.action_frame_end - played if player.use_reverse else player.action_frame_start + played)
+
+
+def to_scene_frame(player: Any, frame: float) -> float:
+    """Return the frame of the scene at which a frame of an action plays.
+
+    player: animation data, also in tweak mode, or an NLA strip, in the first of its repetitions.
+    """
+    if isinstance(player, bpy.types.AnimData):
+        return float(player.nla_tweak_strip_time_to_scene(frame))
+    played = player.action_frame_end - frame if player.use_reverse else frame - player.action_frame_start
+    return float(player.frame_start + played * player.scale)
+
+
+def action_curve(block: bpy.types.ID, path: str) -> tuple[Any, bpy.types.FCurve] | None:
+    """Return the F-curve of a single value with its player, see to_scene_frame(). The active action comes first."""
+    data = block.animation_data
+    players = (data, *all_strips(data)) if data is not None else ()
+    found = ((player, bag.fcurves.find(path)) for player in players for bag in slot_bags(player))
+    return next(((player, curve) for player, curve in found if curve is not None), None)
+
+
 def all_strips(data: bpy.types.AnimData | None) -> list[Any]:
     """Return the NLA strips of a datablock from the lowest track up, also those inside meta strips."""
     return [strip for track in (data.nla_tracks if data is not None else ()) for strip in strips_within(track)]

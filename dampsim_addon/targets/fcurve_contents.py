@@ -6,8 +6,8 @@ the user's work on the curve goes with it, as Blender shows it in the Graph Edit
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import bpy
@@ -23,6 +23,8 @@ _KEYFRAME_SETTINGS = (
     *("co", "type", "interpolation", "easing", "amplitude", "period", "back"),
     *("handle_left_type", "handle_right_type", "handle_left", "handle_right"),
 )
+# Settings that are a frame and a value.
+_PLACES = ("co", "handle_left", "handle_right")
 _POINT_SETTINGS = ("frame", "min", "max")
 # Kinds of properties that are values.
 _VALUES = {"BOOLEAN", "INT", "FLOAT", "ENUM", "STRING"}
@@ -53,6 +55,17 @@ class FCurveContents:
         """Frame and value of the first keyframe. Raises IndexError if there is none."""
         frame, value = dict(self.keyframes[0])["co"]
         return float(frame), float(value)
+
+    def retimed(self, to_frame: Callable[[float], float]) -> FCurveContents:
+        """Return the contents with other frames of keyframes and handles. F-curve modifiers stay.
+
+        to_frame: new frame of a frame.
+        """
+        keyframes = [
+            [(name, (to_frame(one[0]), one[1]) if name in _PLACES else one) for name, one in key]
+            for key in self.keyframes
+        ]
+        return replace(self, keyframes=keyframes)
 
 
 def read_curve(curve: bpy.types.FCurve) -> FCurveContents:

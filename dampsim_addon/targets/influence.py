@@ -6,7 +6,7 @@ factor of the Mesh Cache modifier of a file. All strips of a bake receive the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +14,15 @@ from typing import Any
 import bpy
 
 from ...core import SceneError
-from ..blender.animation import channelbags
+from ..blender.animation import action_curve, channelbags, to_action_frame, to_scene_frame
 from ..blender.bone_bakes import record_mark, rig_of
 from ..blender.dampsim_names import bake_modifier, modifier_of_path
 from .bake_tracks import bake_strips, has_audible_strip, unmute_strips
 from .fcurve_contents import FCurveContents, read_curve, write_curve
 from .target import apply_settings, read_settings_of
+
+SAME_FRAME = 0.01
+"""Keyframes closer than this, in frames, are one keyframe for Blender."""
 
 # Settings of a cache modifier that belong to the user and not to the bake.
 _USER_SETTINGS = (
@@ -37,25 +40,41 @@ class KeptInfluence:
 
 
 @dataclass(frozen=True)
-class _Channel:
-    """Place of the influence of a bake. owner, name: property.  curve: its F-curve, or None."""
+class InfluenceChannel:
+    """Place of the influence of a bake. owner, name: property.  curve: its F-curve, or None.
+
+    player: what plays the action with the curve, see to_scene_frame(); None for a curve in scene time.
+    """
 
     owner: Any
     name: str
     curve: bpy.types.FCurve | None
+    player: Any = None
 
     @property
     def keyframes(self) -> int:
         return len(self.curve.keyframe_points) if self.curve is not None else 0
 
+    def curve_frame(self, frame: float) -> float:
+        """Return the frame of the curve that plays at a frame of the scene."""
+        return frame if self.player is None else to_action_frame(self.player, frame)
 
-def _modifier_channels(obj: bpy.types.Object) -> list[_Channel]:
+    def scene_frame(self, frame: float) -> float:
+        """Return the frame of the scene at which a frame of the curve plays."""
+        return frame if self.player is None else to_scene_frame(self.player, frame)
+
+    def evaluate(self, frame: float) -> float:
+        """Return the influence that the curve gives at a frame of the scene."""
+        assert self.curve is not None
+        return float(min(max(self.curve.evaluate(self.curve_frame(frame)), 0.0), 1.0))
+
+
+def _modifier_channels(obj: bpy.types.Object) -> list[InfluenceChannel]:
     modifier = bake_modifier(obj)
     if modifier is None or modifier.type != "MESH_CACHE":
         return []
-    path = modifier.path_from_id("factor")
-    curve = next((c for bag in channelbags(obj) for c in bag.fcurves if c.data_path == path), None)
-    return [_Channel(modifier, "factor", curve)]
+    player, curve = action_curve(obj, modifier.path_from_id("factor")) or (None, None)
+    return [InfluenceChannel(modifier, "factor", curve, player)]
 
 
 def animated_owners(obj: bpy.types.Object) -> list[tuple[Any, str]]:
@@ -66,13 +85,13 @@ def animated_owners(obj: bpy.types.Object) -> list[tuple[Any, str]]:
     return [(owner, sign) for owner, sign in ((keys, ""), (rig, mark)) if owner is not None]
 
 
-def _strip_channels(obj: bpy.types.Object) -> list[_Channel]:
+def _strip_channels(obj: bpy.types.Object) -> list[InfluenceChannel]:
     strips = [one for owner, mark in animated_owners(obj) for one in bake_strips(owner.animation_data, mark)]
     curves = [one.fcurves.find("influence") if one.use_animated_influence else None for one in strips]
-    return [_Channel(one, "influence", curve) for one, curve in zip(strips, curves, strict=True)]
+    return [InfluenceChannel(one, "influence", curve) for one, curve in zip(strips, curves, strict=True)]
 
 
-def _channels(obj: bpy.types.Object) -> list[_Channel]:
+def _channels(obj: bpy.types.Object) -> list[InfluenceChannel]:
     found = _modifier_channels(obj)
     keys = obj.data.shape_keys if obj.type == "MESH" else None
     return found or (_strip_channels(obj) if keys is None or keys.use_relative else [])
@@ -91,7 +110,7 @@ def is_blended(obj: bpy.types.Object) -> bool:
     return any(value < 1.0 for value in (*keyed, *constant))
 
 
-def _is_used(one: _Channel) -> bool:
+def _is_used(one: InfluenceChannel) -> bool:
     return one.name != "influence" or one.owner.use_animated_influence
 
 
@@ -125,18 +144,18 @@ def influence_at(obj: bpy.types.Object, frame: float) -> float | None:
         return None
     one = channels[0]
     if one.curve is not None and one.keyframes:
-        return float(min(max(one.curve.evaluate(frame), 0.0), 1.0))
+        return one.evaluate(frame)
     return float(getattr(one.owner, one.name)) if _is_used(one) else 1.0
 
 
 def set_influence(obj: bpy.types.Object, value: float, frame: float) -> bool:
     """Set the influence: at the frame if it has keyframes, else of the whole bake. Return whether there is one.
 
-    Locked keyframes stay.
+    A curve that cannot be edited stays; see influence_problem().
     """
     channels = _channels(obj)
     for one in channels:
-        if _is_locked(one):
+        if _problem(one):
             continue
         _enable(one)
         if one.keyframes:
@@ -174,45 +193,73 @@ def constant_influence(obj: bpy.types.Object, value: float) -> Iterator[None]:
 def key_influence(obj: bpy.types.Object, points: Iterable[tuple[float, float]]) -> None:
     """Insert keyframes (frame, value) of the influence, and remove others between the first and last of them.
 
-    The curve before and after them stays, as far as it leads to existing keyframes. Raises SceneError if it is locked.
+    The curve before and after them stays, as far as it leads to existing keyframes. Raises SceneError if it cannot be
+    edited.
     """
-    check_unlocked(obj)
-    found = sorted(points)
-    new = {round(frame, 3) for frame, _ in found}
-    present = [round(key.co.x, 3) for curve in keyed_curves(obj)[:1] for key in curve.keyframe_points]
+    check_influence_editable(obj)
     for one in _channels(obj):
         _enable(one)
+    channels, found = _channels(obj), sorted(points)
+    present = [[key.co.x for key in one.curve.keyframe_points] if one.curve is not None else [] for one in channels]
+    for one in channels:
         for frame, value in found:
             _insert_key(one, frame, value)
-    for curve in keyed_curves(obj):
-        for key in reversed(list(curve.keyframe_points)):
-            place = round(key.co.x, 3)
-            if place in new and not (len(new) == 1 and place in present):
-                _set_segments(key, place in present, place == min(new), place == max(new))
-            elif min(new) < place < max(new) and place not in new:
-                curve.keyframe_points.remove(key)
-        curve.update()
+    for one, before in zip(_channels(obj), present, strict=True):
+        if one.curve is not None:
+            _clean_up_keys(one.curve, before, sorted(one.curve_frame(frame) for frame, _ in found))
     _tag(obj)
 
 
-def check_unlocked(obj: bpy.types.Object) -> None:
-    """Raise SceneError if the user has locked the F-curve of the influence, or its group."""
-    if any(map(_is_locked, _channels(obj))):
-        raise SceneError(f"{obj.name}: the curve of its Influence is locked; unlock it in the Graph Editor.")
+def influence_problem(obj: bpy.types.Object) -> str:
+    """Return why the user cannot edit the curve of the influence, with a fix; '' if it can be edited."""
+    return next(filter(None, map(_problem, _channels(obj))), "")
 
 
-def _is_locked(one: _Channel) -> bool:
+def check_influence_editable(obj: bpy.types.Object) -> None:
+    """Raise SceneError if the curve of the influence cannot be edited."""
+    problem = influence_problem(obj)
+    if problem:
+        raise SceneError(f"{obj.name}: {problem}.")
+
+
+def _problem(one: InfluenceChannel) -> str:
     curve = one.curve
-    return curve is not None and (curve.lock or (curve.group is not None and curve.group.lock))
+    if curve is None:
+        return ""
+    if curve.lock or (curve.group is not None and curve.group.lock):
+        return "the curve of its Influence is locked; unlock it in the Graph Editor"
+    if len(curve.sampled_points):
+        return "the curve of its Influence consists of samples; choose Samples to Keys in the Graph Editor"
+    return ""
 
 
-def _insert_key(one: _Channel, frame: float, value: float) -> None:
+def _insert_key(one: InfluenceChannel, frame: float, value: float) -> None:
     """Insert a keyframe, also beneath F-curve modifiers, where Blender's own command refuses it."""
     setattr(one.owner, one.name, value)
-    if one.keyframes:
-        one.curve.keyframe_points.insert(frame, value)
+    if one.curve is not None:
+        one.curve.keyframe_points.insert(one.curve_frame(frame), value)
     else:
+        # Blender inserts it into the action that it edits, at its frame.
         one.owner.keyframe_insert(one.name, frame=frame)
+
+
+def _clean_up_keys(curve: bpy.types.FCurve, present: Sequence[float], new: Sequence[float]) -> None:
+    """Set the segments of inserted keyframes and remove others between them.
+
+    present, new: frames of the curve with a keyframe before, and those of the inserted ones, in ascending order.
+    """
+    for key in reversed(list(curve.keyframe_points)):
+        place = key.co.x
+        if not _has_frame(new, place):
+            if new[0] < place < new[-1]:
+                curve.keyframe_points.remove(key)
+        elif len(new) > 1 or not _has_frame(present, place):
+            _set_segments(key, _has_frame(present, place), _has_frame(new[:1], place), _has_frame(new[-1:], place))
+    curve.update()
+
+
+def _has_frame(frames: Iterable[float], frame: float) -> bool:
+    return any(abs(one - frame) < SAME_FRAME for one in frames)
 
 
 def _set_segments(key: bpy.types.Keyframe, is_present: bool, is_first: bool, is_last: bool) -> None:
@@ -225,20 +272,23 @@ def _set_segments(key: bpy.types.Keyframe, is_present: bool, is_first: bool, is_
         key.interpolation = "BEZIER"
 
 
+def keyed_channels(obj: bpy.types.Object) -> list[InfluenceChannel]:
+    """Return the places of the influence that have an F-curve."""
+    return [one for one in _channels(obj) if one.curve is not None]
+
+
 def keyed_curves(obj: bpy.types.Object) -> list[bpy.types.FCurve]:
     """Return the F-curves of the influence."""
-    return [one.curve for one in _channels(obj) if one.curve is not None]
+    return [one.curve for one in keyed_channels(obj) if one.curve is not None]
 
 
 def influence_values(obj: bpy.types.Object, frames: Iterable[float]) -> tuple[float, ...]:
     """Return the keyed influence at some frames; () if it has no keyframes."""
-    curve = next(iter(keyed_curves(obj)), None)
-    if curve is None or not curve.keyframe_points:
-        return ()
-    return tuple(min(max(curve.evaluate(frame), 0.0), 1.0) for frame in frames)
+    one = next(iter(keyed_channels(obj)), None)
+    return tuple(map(one.evaluate, frames)) if one is not None and one.keyframes else ()
 
 
-def _enable(one: _Channel) -> None:
+def _enable(one: InfluenceChannel) -> None:
     """Switch on the influence of a strip. Blender animates it by one keyframe; without any, its value applies."""
     if not _is_used(one):
         one.owner.use_animated_influence = True
@@ -288,7 +338,10 @@ def read_influence(obj: bpy.types.Object) -> KeptInfluence | None:
     source = next(iter(_channels(obj)), None)
     if source is None:
         return None if obj.dampsim.baked else KeptInfluence(float(obj.dampsim.unbaked_influence), None)
-    curve = read_curve(source.curve) if source.curve is not None and source.keyframes else None
+    curve = None
+    if source.curve is not None and source.keyframes:
+        curve = read_curve(source.curve)
+        curve = curve if source.player is None else curve.retimed(source.scene_frame)
     return KeptInfluence(influence_at(obj, 0.0) or 0.0, curve)
 
 
@@ -300,8 +353,9 @@ def write_influence(obj: bpy.types.Object, kept: KeptInfluence | None) -> None:
         set_influence(obj, kept.value, 0.0)
         return
     key_influence(obj, [kept.curve.first_key])
-    for curve in keyed_curves(obj):
-        write_curve(curve, kept.curve)
+    for one in keyed_channels(obj):
+        if one.curve is not None:
+            write_curve(one.curve, kept.curve if one.player is None else kept.curve.retimed(one.curve_frame))
     _tag(obj)
 
 

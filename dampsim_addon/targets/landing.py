@@ -18,15 +18,21 @@ from ...core import Array, SceneError
 from ...core.base.untrusted_files import parse_json
 from ...core.simulation.blend_curve import Handles, bezier_values
 from ..blender.dampsim_names import bake_modifier
-from .influence import check_unlocked, has_influence, influence_at, is_muted, key_influence, keyed_curves
+from .influence import (
+    SAME_FRAME,
+    check_influence_editable,
+    has_influence,
+    influence_at,
+    is_muted,
+    key_influence,
+    keyed_channels,
+)
 from .retiming import plays_at_own_time
 
 # Number of frames of a blend unless the user chooses another.
 DEFAULT_LENGTH = 12
 # Fewer frames have no level start and end.
 MIN_LENGTH = 3
-# Keyframes closer than this, in frames, are one keyframe for Blender.
-_SAME_FRAME = 0.01
 # Influences closer than this do not change a shape visibly.
 _SAME_VALUE = 1e-4
 
@@ -91,8 +97,7 @@ def with_blend(
 
 def can_blend_frames(obj: bpy.types.Object) -> bool:
     """Return whether the frames of a bake can contain a blend: if they play once, in time, without keyed influence."""
-    is_keyed = any(len(curve.keyframe_points) for curve in keyed_curves(obj))
-    return not is_keyed and not obj.dampsim.loop and plays_at_own_time(obj)
+    return not any(one.keyframes for one in keyed_channels(obj)) and not obj.dampsim.loop and plays_at_own_time(obj)
 
 
 def key_blend(obj: bpy.types.Object, kind: Blend, frame: float, length: float) -> None:
@@ -109,15 +114,20 @@ def key_blend(obj: bpy.types.Object, kind: Blend, frame: float, length: float) -
 
 def set_handles(obj: bpy.types.Object, first: float, last: float, handles: Handles) -> None:
     """Set level handles for the segment of a blend. Adjacent segments stay, unless the blend divides them."""
-    for curve in keyed_curves(obj):
-        for key in curve.keyframe_points:
-            if abs(key.co.x - first) < _SAME_FRAME:
-                _level_handle(key, "right", (last - first) * handles.start)
+    for one in keyed_channels(obj):
+        if one.curve is None:
+            continue
+        # An action that plays backwards begins with the last frame.
+        ends = sorted(((one.curve_frame(first), handles.start), (one.curve_frame(last), handles.end)))
+        (left, start), (right, end) = ends
+        for key in one.curve.keyframe_points:
+            if abs(key.co.x - left) < SAME_FRAME:
+                _level_handle(key, "right", (right - left) * start)
                 _level_cut(key, "left")
-            elif abs(key.co.x - last) < _SAME_FRAME:
-                _level_handle(key, "left", (last - first) * handles.end)
+            elif abs(key.co.x - right) < SAME_FRAME:
+                _level_handle(key, "left", (right - left) * end)
                 _level_cut(key, "right")
-        curve.update()
+        one.curve.update()
 
 
 def _level_handle(key: bpy.types.Keyframe, side: str, reach: float) -> None:
@@ -134,10 +144,11 @@ def _level_cut(key: bpy.types.Keyframe, side: str) -> None:
 def neighbour_span(obj: bpy.types.Object, points: list[tuple[float, float]]) -> tuple[float, float]:
     """Return the frames between which the influence changes beside and in a blend. points: see blend_points()."""
     (first, start), (last, end) = points
-    for curve in keyed_curves(obj)[:1]:
-        keys = [(key.co.x, key.co.y) for key in curve.keyframe_points]
-        before = [key for key in keys if key[0] < first - _SAME_FRAME][-1:]
-        after = [key for key in keys if key[0] > last + _SAME_FRAME][:1]
+    for one in keyed_channels(obj)[:1]:
+        points_of_curve = one.curve.keyframe_points if one.curve is not None else ()
+        keys = sorted((one.scene_frame(key.co.x), key.co.y) for key in points_of_curve)
+        before = [key for key in keys if key[0] < first - SAME_FRAME][-1:]
+        after = [key for key in keys if key[0] > last + SAME_FRAME][:1]
         first = next((frame for frame, value in before if abs(value - start) > _SAME_VALUE), first)
         last = next((frame for frame, value in after if abs(value - end) > _SAME_VALUE), last)
     return first, last
@@ -155,4 +166,4 @@ def check_blend(obj: bpy.types.Object, length: float) -> None:
         raise SceneError(f"{obj.name}: its bake is muted, so that its motion cannot be blended; {fix}.")
     if length < MIN_LENGTH:
         raise SceneError(f"{obj.name}: a blend over fewer than {MIN_LENGTH} frames would jump; choose more frames.")
-    check_unlocked(obj)
+    check_influence_editable(obj)

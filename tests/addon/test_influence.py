@@ -13,6 +13,7 @@ import bpy
 import numpy as np
 import pytest
 from scenes import LAST, dump, new_scene, size, wobbler, world_vertices
+from test_drawing import Context, Layout
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
@@ -534,3 +535,114 @@ def test_modifiers_and_locks_of_influence(load: Load, tmp_path: Path, target: st
     with pytest.raises(load("core.base.errors").SceneError, match=message):
         load("dampsim_addon.api").blend([obj], "LAND", 9, 4)
     assert [tuple(key.co) for key in influence.keyed_curves(obj)[0].keyframe_points] == keys
+
+
+class InfluenceRow(Layout):
+    """Layout that records whether its rows are enabled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        object.__setattr__(self, "states", [])
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "enabled":
+            self.states.append(value)
+
+
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE"])
+def test_uneditable_influence_is_disabled(load: Load, tmp_path: Path, target: str) -> None:
+    """The panel tells why a locked or sampled curve cannot be edited, and commands refuse it."""
+    new_scene()
+    obj, influence = wobbler(tmp_path), load("dampsim_addon.targets.influence")
+    bake(obj, target)
+    influence.key_influence(obj, [(2.0, 1.0), (9.0, 0.4)])
+    (curve,) = influence.keyed_curves(obj)
+
+    def drawn() -> tuple[bool, str]:
+        row = InfluenceRow()
+        load("dampsim_addon.ui.bake.panel")._draw_influence(row, obj, Context())
+        return row.states[0], " ".join(row.texts)
+
+    assert drawn()[0]
+    curve.lock = True
+    is_enabled, text = drawn()
+    assert not is_enabled
+    assert "the curve of its Influence is locked; unlock it" in text
+    curve.lock = False
+    assert drawn()[0]
+    curve.convert_to_samples(1, LAST)
+    is_enabled, text = drawn()
+    assert not is_enabled
+    message = "the curve of its Influence consists of samples; choose Samples to Keys"
+    assert message in text
+    with pytest.raises(load("core.base.errors").SceneError, match=f"Wobbler: {message}"):
+        influence.key_influence(obj, [(4.0, 0.5)])
+
+
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE"])
+def test_empty_curve_beneath_modifier(load: Load, tmp_path: Path, target: str) -> None:
+    """A curve without keyframes, which the user has modified, takes keyframes."""
+    new_scene()
+    obj, influence = wobbler(tmp_path), load("dampsim_addon.targets.influence")
+    bake(obj, target)
+    influence.key_influence(obj, [(2.0, 1.0), (9.0, 0.4)])
+    (curve,) = influence.keyed_curves(obj)
+    curve.keyframe_points.clear()
+    curve.modifiers.new("LIMITS")
+    influence.key_influence(obj, [(4.0, 0.5), (8.0, 0.25)])
+    (curve,) = influence.keyed_curves(obj)
+    assert [tuple(key.co) for key in curve.keyframe_points] == [(4.0, 0.5), (8.0, 0.25)]
+
+
+@pytest.mark.parametrize("is_tweaked", [True, False])
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_influence_in_nla_strip(load: Load, tmp_path: Path, is_tweaked: bool, is_reversed: bool) -> None:
+    """Keyframes and blends play at their frames of the scene, in a strip of another start, speed and direction."""
+    scene = new_scene(20)
+    obj, influence = wobbler(tmp_path), load("dampsim_addon.targets.influence")
+    landing = load("dampsim_addon.targets.landing")
+    bake(obj, "POINT_CACHE")
+    influence.key_influence(obj, [(1.0, 1.0), (5.0, 0.7), (9.0, 0.4)])
+    data = obj.animation_data
+    track = data.nla_tracks.new()
+    strip = track.strips.new("Shot", 3, data.action)
+    strip.action_slot, data.action = data.action_slot, None
+    strip.action_frame_start, strip.action_frame_end = 1.0, 9.0
+    strip.scale, strip.use_reverse = 2.0, is_reversed
+    if is_tweaked:
+        data.nla_tracks.active, strip.select = track, True
+        data.use_tweak_mode = True
+        assert data.use_tweak_mode
+    assert (strip.frame_start, strip.frame_end) == (3.0, 19.0)
+
+    def played() -> np.ndarray:
+        """Return the factor that Blender plays at frames 3 to 19."""
+        found = []
+        for frame in range(3, 20):
+            scene.frame_set(frame)
+            found.append(obj.modifiers["DampSim Cache"].factor)
+            assert obj.dampsim.influence == pytest.approx(found[-1], abs=1e-5)
+        return np.array(found)
+
+    # The keyframe at frame 11 goes, as it lies between new ones.
+    influence.key_influence(obj, [(7.0, 0.2), (13.0, 0.8)])
+    assert played()[[4, 10]] == pytest.approx([0.2, 0.8], abs=1e-6)
+    assert (np.diff(played()[4:11]) > 0.0).all()
+    assert len(influence.keyed_curves(obj)[0].keyframe_points) == 4
+    scene.frame_set(16)
+    obj.dampsim.influence = 0.3
+    assert played()[[4, 10, 13]] == pytest.approx([0.2, 0.8, 0.3], abs=1e-6)
+    blend = landing.Blend.LAND
+    assert landing.neighbour_span(obj, landing.blend_points(obj, blend, 13.0, 6.0)) == pytest.approx((3.0, 16.0))
+    landing.key_blend(obj, blend, 13.0, 6.0)
+    t = np.linspace(0.0, 1.0, 7)
+    expected = 0.2 * (1.0 - t**3 * (10.0 - 15.0 * t + 6.0 * t**2))
+    np.testing.assert_allclose(played()[4:11], expected, atol=0.014)
+    # The curve keeps its frames in another target.
+    before = played()
+    kept = influence.read_influence(obj)
+    assert [dict(key)["co"][0] for key in kept.curve.keyframes] != [
+        key.co.x for key in influence.keyed_curves(obj)[0].keyframe_points
+    ]
+    influence.write_influence(obj, kept)
+    np.testing.assert_allclose(played(), before, atol=1e-5)

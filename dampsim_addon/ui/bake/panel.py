@@ -19,7 +19,7 @@ from ...targets import TARGETS, Storage, find_target
 from ...targets.bake_tracks import bake_strips, has_base_track
 from ...targets.bones import INFLUENCE_REMARK, Bones
 from ...targets.existing_bones import ExistingBones, chosen_bones
-from ...targets.influence import has_influence
+from ...targets.influence import has_influence, influence_problem
 from ...translations import translate
 from ..common.layout import ChildPanel, draw_property, draw_wrapped, enabled_column
 from ..export.operators import EXPORT_CHECKS, DAMPSIM_OT_export
@@ -145,9 +145,13 @@ def _draw_preview_range(layout: UILayout, obj: bpy.types.Object, context: Contex
 def _draw_influence(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
     if not has_influence(obj):
         return
+    problem = influence_problem(obj)
     row = layout.row(align=True)
+    row.enabled = not problem
     draw_property(row, obj.dampsim, "influence", "Influence", context)
     row.operator(DAMPSIM_OT_key_influence.bl_idname, text="", icon="KEY_HLT")
+    if problem:
+        draw_wrapped(layout, f"{obj.name}: {problem}", "LOCKED", context)
     draw_blends(layout, context, obj)
     keys = obj.data.shape_keys
     if keys is not None and bake_strips(keys.animation_data) and not has_base_track(keys.animation_data):
