@@ -70,29 +70,30 @@ def known_status(obj: bpy.types.Object) -> CacheStatus:
 
 def refresh_status(obj: bpy.types.Object) -> CacheStatus:
     """Read and store the status. The cache is read only if its folder has changed."""
-    status, path = known_status(obj), baked_file(obj)
-    folder_mtime = _folder_mtime(obj)
+    status, path, cache = known_status(obj), baked_file(obj), found_cache(obj)
+    folder_mtime = 0 if cache is None else _mtime(cache.folder)
     if not status.is_known or folder_mtime != status.folder_mtime:
         frame_count = cached_frame_count(obj)
-        inputs, ranges = (_cached_inputs(obj), tuple(found_cache(obj).ranges())) if frame_count else (None, ())
+        has_frames = cache is not None and frame_count > 0
+        inputs, ranges = (_cached_inputs(cache), tuple(cache.ranges())) if has_frames else (None, ())
         status = CacheStatus(True, frame_count, inputs, "", folder_mtime, ranges)
     missing_file = str(path) if path is not None and (is_detached(obj) or not _is_file(path)) else ""
     _Statuses.current()[_status_key(obj)] = replace(status, missing_file=missing_file)
     return known_status(obj)
 
 
-def _cached_inputs(obj: bpy.types.Object) -> Mapping[str, Any] | None:
+def _cached_inputs(cache: FrameCache) -> Mapping[str, Any] | None:
     """Return the inputs of the cached frames; None if the frames cannot be used."""
     try:
-        header = found_cache(obj).compatible_header()
+        header = cache.compatible_header()
     except CacheError:
         return None
     return None if header is None else header.inputs
 
 
-def _folder_mtime(obj: bpy.types.Object) -> int:
+def _mtime(folder: Path) -> int:
     try:
-        return found_cache(obj).folder.stat().st_mtime_ns
+        return folder.stat().st_mtime_ns
     except OSError:
         return 0
 

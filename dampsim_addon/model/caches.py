@@ -246,11 +246,33 @@ def upcoming_cache(group: Group) -> FrameCache:
     return plan.copied_cache() or plan.cache()
 
 
-def found_cache(obj: bpy.types.Object) -> FrameCache:
-    """Return the cache of an object's frames, which may be that of a bake that was not saved with the file."""
+def found_cache(obj: bpy.types.Object) -> FrameCache | None:
+    """Return the cache of an object's frames, which may be that of a bake that was not saved with the file.
+
+    Return None if no folder can have frames. This is known without reading all objects of the file.
+    """
+    group = group_of(obj)
     own = frame_cache(obj)
     has_name = bool(obj.dampsim.cache_id or obj.dampsim.together)
-    return own if has_name and _is_folder(own.folder) else upcoming_cache(group_of(obj))
+    if has_name and _is_folder(own.folder):
+        return own
+    return upcoming_cache(group) if any(map(_is_folder, _unsaved_folders(group))) else None
+
+
+def _unsaved_folders(group: Group) -> list[Path]:
+    """Return all folders with names of their own in which a bake of a group that was not saved may have left frames.
+
+    New names, which _plan_cache() gives instead of those that are taken, have no folder yet.
+    """
+    first = group.members[0]
+    stored, own = str(first.dampsim.cache_id), str(first.name)
+    if not group.is_single:
+        stored = own = str(first.dampsim.together)
+    names = [_safe_folder_name(name) for name in (stored, _hashed_name(own)) if name]
+    parents = [str(first.dampsim.cache_folder)]
+    if blend_path():
+        parents.append(str(Path(blend_path()).absolute().parent / DEFAULT_FOLDER_NAME))
+    return [_named_folder(parent, name) for parent in parents for name in names]
 
 
 def unsaved_bake_folders(obj: bpy.types.Object) -> list[Path]:
@@ -363,7 +385,8 @@ def is_cache_owner(obj: bpy.types.Object) -> bool:
 
 def cached_frame_count(obj: bpy.types.Object) -> int:
     """Return the number of frames in the cache, see found_cache(); 0 where it cannot be read."""
+    cache = found_cache(obj)
     try:
-        return len(found_cache(obj).frame_numbers())
+        return 0 if cache is None else len(cache.frame_numbers())
     except CacheError:
         return 0

@@ -462,3 +462,17 @@ def test_clear_keeps_frames_of_others(load: Load, tmp_path: Path) -> None:
     cache.take_ownership()
     load("dampsim_addon.api").clear(boxes)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.frame")} == frames
+
+
+def test_unbaked_objects_need_no_search(load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The status of an object without frames does not depend on the names of all others, which take long to read."""
+    new_scene(LAST)
+    box("Flesh")
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "unbaked.blend"))
+    obj = bpy.data.objects["Flesh"]
+    caches, status = load("dampsim_addon.model.caches"), load("dampsim_addon.model.cache_status")
+    plans, plan = [], caches._plan_cache
+    monkeypatch.setattr(caches, "_plan_cache", lambda *args: [plans.append(1), plan(*args)][1])
+    status.refresh_all_statuses()
+    assert status.known_status(obj).is_known
+    assert not plans
