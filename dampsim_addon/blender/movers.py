@@ -8,7 +8,7 @@ simulation.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import Enum
 from itertools import takewhile
 from typing import Any
@@ -300,6 +300,17 @@ class References:
         """Return the objects among reachable(), in the order of their names."""
         found = [one for one in self.reachable(roots) if isinstance(one, bpy.types.Object)]
         return sorted(found, key=lambda obj: str(obj.name_full))
+
+
+def has_followed_users(types: Collection[str], is_counted: Callable[[bpy.types.ID], bool]) -> bool:
+    """Return whether References may reach datablocks of some types; takes a tenth of its time.
+
+    types: as in bpy.types.ID.id_type.  is_counted: whether a datablock of these types counts.
+    """
+    users = bpy.data.user_map(key_types=set(types))
+    return any(
+        not isinstance(user, _NOT_FOLLOWED) for block, found in users.items() if is_counted(block) for user in found
+    )
 
 
 def is_local(*blocks: bpy.types.ID) -> bool:

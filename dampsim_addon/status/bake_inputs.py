@@ -38,7 +38,7 @@ from ..scene_reader.contributors import unbaked_simulations
 from ..scene_reader.muscles import controller_settings, damper_attribute, has_muscles, sensor_targets
 from ..scene_reader.parts import find_animated_dial
 from ..scene_reader.scene_builder import effective_groups, seam_groups
-from .content_digests import digest_contents
+from .content_digests import digest_contents, may_have_contents
 from .detail_digests import digest_details, effector_values
 from .digest_run import bone_places, digest_run, once_per_run
 from .setup_digests import (
@@ -301,6 +301,8 @@ def _digest_untracked(
 
     These have no reference to the force fields and the objects that they collide with.
     """
+    if not _has_untracked(scene):
+        return
     links = [link.other for link in obj.dampsim.links if link.other is not None]
     reached = _references(scene).reachable([*moving, *links, *fields_acting_on(obj, scene)])
     digest_contents(reached, add_digest)
@@ -318,6 +320,13 @@ def _digest_untracked(
     # A rename changes the order of the objects.
     for text in sorted(effectors):
         add_digest(EFFECTORS, text)
+
+
+@once_per_run
+def _has_untracked(scene: bpy.types.Scene) -> bool:
+    """Return whether the file has any contents, or unbaked simulations, that _digest_untracked() may find."""
+    objects = [obj for obj in bpy.data.objects if obj.modifiers or obj.rigid_body or obj.rigid_body_constraint]
+    return bool(unbaked_simulations(scene, objects, ())) or may_have_contents()
 
 
 @once_per_run

@@ -9,6 +9,7 @@ project has other times.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 import re
@@ -25,13 +26,16 @@ from ...core.base.untrusted_files import open_regular_file
 from ..blender.animation import drivers_of
 from ..blender.dampsim_names import is_bake_cache_file, is_output_modifier
 from ..blender.geometry_nodes import is_file_node, node_effect
-from ..blender.movers import node_inputs
+from ..blender.movers import has_followed_users, node_inputs
 from ..scene_reader.contributors import is_tracked_driver
 from ..session import SessionState
 from .setup_digests import AddDigest
 
 # Prefix of the entries.
 CONTENTS_PREFIX = "contents of "
+# Types of datablocks whose contents are digested, apart from nodes, as in bpy.types.ID.id_type.
+_CONTENT_TYPES = ("IMAGE", "MOVIECLIP", "CACHEFILE", "VOLUME")
+_GEOMETRY_NODES = bpy.types.GeometryNodeTree
 # Larger images are told apart by their files. While they are edited, that is all that is known of them.
 _MAX_PIXELS = 512 * 512
 # Of larger files, this number of blocks of this size (bytes), evenly spaced, is read.
@@ -63,6 +67,40 @@ class _Contents(SessionState):
         self.pixels: dict[int, tuple[object, str]] = {}
         self.stamps: dict[Path, Stamp | None] = {}
         self.looked = 0.0
+
+
+def may_have_contents() -> bool:
+    """Return whether any datablocks of the file may have contents, or Python drivers, for digest_contents().
+
+    It finds this without the references between all datablocks. Images of materials move nothing.
+    """
+    if has_followed_users(_CONTENT_TYPES, lambda one: not is_bake_cache_file(one)):
+        return True
+    if any(node_effect(tree).reads_files for tree in bpy.data.node_groups if isinstance(tree, _GEOMETRY_NODES)):
+        return True
+    modifiers = [modifier for obj in bpy.data.objects if obj.modifiers for modifier in obj.modifiers]
+    if any(one.type == "MESH_CACHE" and not is_output_modifier(one) for one in modifiers):
+        return True
+    return any(not is_tracked_driver(curve.driver) for block in _animated_blocks() for curve in drivers_of(block))
+
+
+def _animated_blocks() -> list[bpy.types.ID]:
+    """Return all datablocks of the file with animation data, also the node trees within others."""
+    animated, with_nodes = _lists_of_blocks()
+    found = [block for name in animated for block in getattr(bpy.data, name) if block.animation_data]
+    trees = [block.node_tree for name in with_nodes for block in getattr(bpy.data, name) if block.node_tree]
+    return found + [tree for tree in trees if tree.animation_data]
+
+
+@functools.cache
+def _lists_of_blocks() -> tuple[list[str], list[str]]:
+    """Return the names of the lists of datablocks that have animation data, and of those that contain a node tree."""
+    lists = [prop for prop in bpy.types.BlendData.bl_rna.properties if prop.type == "COLLECTION"]
+    animated, with_nodes = (
+        [prop.identifier for prop in lists if name in prop.fixed_type.properties]
+        for name in ("animation_data", "node_tree")
+    )
+    return animated, with_nodes
 
 
 def digest_contents(blocks: Iterable[bpy.types.ID], add_digest: AddDigest) -> None:

@@ -180,6 +180,29 @@ def test_changed_contents_are_named(load: Load, tmp_path: Path, build: Callable[
     assert changed_inputs(load, obj, before) == CASES[build]
 
 
+@pytest.mark.parametrize("has_texture", [False, True])
+def test_images_of_materials_need_no_search(
+    load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, has_texture: bool
+) -> None:
+    """The references between all datablocks are read only if the file has contents that may move an object."""
+    scene = new_scene(3)
+    image = bpy.data.images.new("Skin", 8, 8)
+    obj, material = ball("Flesh", 0.0, tmp_path), bpy.data.materials.new("Skin")
+    if bpy.app.version < (5, 0, 0):
+        material.use_nodes = True
+    material.node_tree.nodes.new("ShaderNodeTexImage").image = image
+    obj.data.materials.append(material)
+    obj.driver_add("location", 0).driver.expression = "0.1 * frame"
+    if has_texture:
+        bpy.data.textures.new("Bumps", "IMAGE").image = image
+    digests, searches = load("dampsim_addon.status.bake_inputs"), []
+    monkeypatch.setattr(
+        digests, "References", lambda: [searches.append(1), load("dampsim_addon.blender.movers").References()][1]
+    )
+    digests.input_digests(obj, scene)
+    assert len(searches) == has_texture
+
+
 def test_copied_files_are_unchanged(load: Load, tmp_path: Path) -> None:
     """A copy has the same contents at another time, and records of earlier versions lack the entries."""
     new_scene()
