@@ -19,7 +19,7 @@ from .model import (
     registry,
     save_handlers,
 )
-from .scene_reader import isolation
+from .scene_reader import contributors, isolation
 from .session import Dispatcher
 from .status import bake_changes, followed_names, late_refusals, model_errors, pieces
 from .targets import alembic
@@ -29,9 +29,9 @@ from .ui.viewport import overlay
 
 # In the order in which an event reaches them.
 SUBSCRIBERS = (
-    alembic, registry, followed_names, geometry_nodes, object_index, instances, save_handlers, replaced_files,
-    isolation, cache_status, bake_changes, pieces, model_errors, late_refusals, live, live_handlers, main_thread,
-    idle_resimulation, saving,
+    alembic, registry, followed_names, geometry_nodes, object_index, contributors, instances, save_handlers,
+    replaced_files, isolation, cache_status, bake_changes, pieces, model_errors, late_refusals, live, live_handlers,
+    main_thread, idle_resimulation, saving,
 )  # fmt: skip
 DISPATCHER = Dispatcher(*(module.SUBSCRIBER for module in SUBSCRIBERS))
 MODULES = (

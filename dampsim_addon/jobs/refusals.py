@@ -204,7 +204,16 @@ def check_solvers(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.type
 
     A bake evaluates frames in another order than playback, and so does each re-bake.
     """
-    rig = stepped_rig([*motion_inputs(obj, layer), *fields_acting_on(obj, layer)])
+    refuse_stepped_rig(stepped_rig(posing_inputs(obj, layer)))
+
+
+def posing_inputs(obj: bpy.types.Object, layer: bpy.types.ViewLayer) -> list[bpy.types.Object]:
+    """Return the objects whose rigs a bake of an object poses at each frame: motion_inputs() and force fields."""
+    return [*motion_inputs(obj, layer), *fields_acting_on(obj, layer)]
+
+
+def refuse_stepped_rig(rig: bpy.types.Object | None) -> None:
+    """Raise SceneError if there is a rig whose pose depends on the frames before."""
     if rig is not None:
         raise SceneError(
             f"{rig.name}: its iTaSC solver is in Simulation mode, so that its pose depends on the frames before. "

@@ -29,7 +29,7 @@ from ..model.colliders import active_colliders_by_member
 from ..model.force_fields import fields_acting_on
 from ..model.object_index import ObjectIndex
 from ..model.objects import is_simulated
-from ..session import has_frame_handlers_of_others
+from ..session import SessionState, Subscriber, has_frame_handlers_of_others
 
 
 def direct_contributors(sampler: GroupSampler) -> list[bpy.types.Object]:
@@ -244,6 +244,29 @@ def stepped_rig(objects: Iterable[bpy.types.Object]) -> bpy.types.Object | None:
     return next((rig for rig in rigs if rig in reached), None)
 
 
+class _KnownRigs(SessionState, dict[tuple[tuple[int, ...], ...], int | None]):
+    """Session uids of the results of stepped_rig() since the last update, by those of the rigs and the objects."""
+
+    survives_undo = False
+
+
+def known_stepped_rig(objects: Iterable[bpy.types.Object]) -> bpy.types.Object | None:
+    """Return the result of stepped_rig(), which is searched once after each update: panels are drawn more often."""
+    rigs, objects = SteppedRigIndex.current().objects(), list(objects)
+    if not rigs:
+        return None
+    known = _KnownRigs.current()
+    key = tuple(tuple(one.session_uid for one in found) for found in (rigs, objects))
+    if key not in known:
+        found = stepped_rig(objects)
+        known[key] = None if found is None else found.session_uid
+    return next((rig for rig in rigs if rig.session_uid == known[key]), None)
+
+
+def _forget_rigs(*_: object) -> None:
+    _KnownRigs.current().clear()
+
+
 def is_tracked_driver(driver: bpy.types.Driver) -> bool:
     """Return whether a driver depends only on its variables and the frame.
 
@@ -255,3 +278,6 @@ def is_tracked_driver(driver: bpy.types.Driver) -> bool:
 def frame_handler_inputs() -> list[str]:
     """Return in words that scripts or other add-ons have handlers of frame changes, which may move anything."""
     return ["a script that runs at each frame"] if has_frame_handlers_of_others() else []
+
+
+SUBSCRIBER = Subscriber("contributors", {"depsgraph_update_post": _forget_rigs})

@@ -650,6 +650,24 @@ def test_failed_pose_bake_keeps_frame(load: Load, tmp_path: Path, monkeypatch: p
     assert scene.frame_current == 4
 
 
+def test_panel_searches_rigs_once(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rig with the solver costs one search after each update, not at each redraw; another mode is noticed at once."""
+    scene = new_scene(3)
+    obj, contributors = stepped_rig(tmp_path), load("dampsim_addon.scene_reader.contributors")
+    searches, create = [], contributors.References
+    monkeypatch.setattr(contributors, "References", lambda: [searches.append(1), create()][1])
+    bpy.context.view_layer.update()
+    check = load("dampsim_addon.ui.bake.refusal_checks").REFUSAL_CHECKS["solver"]
+    assert all(check(obj, scene) is not None for _ in range(5))
+    assert len(searches) == 1
+    bpy.data.objects["Rig"].update_tag()
+    bpy.context.view_layer.update()
+    assert all(check(obj, scene) is not None for _ in range(5))
+    assert len(searches) == 2
+    bpy.data.objects["Rig"].pose.ik_param.mode = "ANIMATION"
+    assert check(obj, scene) is None
+
+
 def rig_pose_at(rig: bpy.types.Object, frame: int) -> list[tuple[float, ...]]:
     """Return the evaluated ends of the bones of a rig at a frame."""
     bpy.context.scene.frame_set(frame)

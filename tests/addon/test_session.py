@@ -21,8 +21,8 @@ ORDER = {
     "undo_post": ["session", "cache_status", "bake_changes", "pieces", "model_errors", "late_refusals", "live"],
     "blend_import_post": ["session", "live"],
     "depsgraph_update_post": [
-        "registry", "followed_names", "geometry_nodes", "object_index", "instances", "cache_status", "bake_changes",
-        "pieces", "late_refusals", "live", "idle_resimulation",
+        "registry", "followed_names", "geometry_nodes", "object_index", "contributors", "instances", "cache_status",
+        "bake_changes", "pieces", "late_refusals", "live", "idle_resimulation",
     ],
     "frame_change_pre": ["registry", "live"],
     "frame_change_post": ["live"],

@@ -18,12 +18,18 @@ from ...blender.bone_envelopes import can_convert_envelopes, convert_deforming_p
 from ...blender.modifiers import simulated_topology_modifiers
 from ...blender.movers import has_object, is_local
 from ...blender.vertex_groups import edge_values
-from ...jobs.refusals import REFUSALS, Refusal, check_keys_are_played, motion_inputs
+from ...jobs.refusals import (
+    REFUSALS,
+    Refusal,
+    check_keys_are_played,
+    motion_inputs,
+    posing_inputs,
+    refuse_stepped_rig,
+)
 from ...model.colliders import active_colliders, simulation_view_layer
-from ...model.force_fields import fields_acting_on
 from ...model.links import has_bone, is_target_deleted, linked_outside_group
 from ...model.objects import remove_item
-from ...scene_reader.contributors import is_in_viewports, stepped_rig
+from ...scene_reader.contributors import is_in_viewports, known_stepped_rig
 from ...scene_reader.muscles import damper_attribute, damper_attributes
 from ...scene_reader.parts import find_wrong_part, remove_part
 from ...scene_reader.scene_builder import (
@@ -307,7 +313,7 @@ def _keep_enabled(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 
 def _solver_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     layer = simulation_view_layer(bpy.context.scene)
-    rig = stepped_rig([*motion_inputs(obj, layer), *fields_acting_on(obj, layer)])
+    rig = known_stepped_rig(posing_inputs(obj, layer))
     if rig is None or not is_local(rig, rig.data):
         return None
     tooltip = f"Bake the pose of {rig.name} to keyframes of a new action, and remove the constraints of its bones"
@@ -402,6 +408,11 @@ def _known_mesh_refusal(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bp
         raise error
 
 
+def _known_solver_refusal(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
+    """Raise the error of REFUSALS["solver"] as it was found after the last update."""
+    refuse_stepped_rig(known_stepped_rig(posing_inputs(obj, layer)))
+
+
 def _known_model_error(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
     """Raise the error because of which a bake will not be able to build the model, as far as it is known."""
     error = known_model_error(obj)
@@ -461,5 +472,6 @@ REFUSAL_CHECKS: dict[str, Check] = {
     **{name: _refusal_check(name, refusal) for name, refusal in REFUSALS.items()},
     "target": refused_target,
     "mesh": _refusal_check("mesh", _known_mesh_refusal),
+    "solver": _refusal_check("solver", _known_solver_refusal),
 }
 """Checks of all refusals that are known before a bake."""
