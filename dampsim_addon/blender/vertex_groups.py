@@ -150,12 +150,16 @@ class Weights(NamedTuple):
 
 
 def all_weights(obj: bpy.types.Object) -> Weights:
-    """Return the positive weights of a mesh in all of its vertex groups. Blender lists them in any order."""
+    """Return the positive weights of a mesh in all of its vertex groups. Blender lists them in any order.
+
+    Weights above 1 are read as 1: Blender's automatic weights are sometimes 1.0001, and its glTF exporter limits those.
+    """
     pair = np.dtype([("group", np.int64), ("value", np.float32)])
     with _vertex_layers(obj) as layers:
         counts = np.fromiter((len(one) for one in layers), dtype=np.int64)
         pairs = np.fromiter(chain.from_iterable(one.items() for one in layers), dtype=pair)
-    vertices, groups, values = np.repeat(np.arange(len(counts)), counts), pairs["group"], pairs["value"]
+    vertices, groups = np.repeat(np.arange(len(counts)), counts), pairs["group"]
+    values = np.minimum(pairs["value"], np.float32(1.0))
     order = np.lexsort((groups, vertices))
     order = order[values[order] > 0.0]
     return Weights(vertices[order], groups[order], values[order])

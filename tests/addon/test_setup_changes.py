@@ -153,6 +153,32 @@ def test_setup_edit_outdates_bake(load: Load, baked_shot: Path, tmp_path: Path, 
     assert changes(load, obj) == []
 
 
+def test_limited_weights_keep_bake(load: Load, tmp_path: Path) -> None:
+    """Automatic weights just above 1, which Blender's glTF exporter limits, are no change of the bone weights."""
+    new_scene(4)
+    obj = wobbler(tmp_path)
+    armature(obj)
+    tree: Any = bpy.data.node_groups.new("Weights", "GeometryNodeTree")
+    for direction in ("INPUT", "OUTPUT"):
+        tree.interface.new_socket("Geometry", in_out=direction, socket_type="NodeSocketGeometry")
+    begin, store, end = (
+        tree.nodes.new(kind) for kind in ("NodeGroupInput", "GeometryNodeStoreNamedAttribute", "NodeGroupOutput")
+    )
+    store.inputs["Name"].default_value = "low"
+    next(one for one in store.inputs if one.name == "Value" and one.enabled).default_value = 1.0001
+    tree.links.new(begin.outputs[0], store.inputs[0])
+    tree.links.new(store.outputs[0], end.inputs[0])
+    obj.modifiers.new("Weights", "NODES").node_group = tree
+    bpy.context.view_layer.objects.active = obj
+    obj.modifiers.move(len(obj.modifiers) - 1, 0)
+    assert bpy.ops.object.modifier_apply(modifier="Weights") == {"FINISHED"}
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    assert changes(load, obj) == []
+    assert obj.data.validate()
+    assert changes(load, obj) == []
+
+
 def noded(cache: Path) -> tuple[bpy.types.Object, Any, Any]:
     """Return an object that nodes move, their tree, and an object that they read."""
     scene = new_scene(4)
