@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import cli, live, translations, ui
 from .blender import geometry_nodes
 from .cli import saving
-from .jobs import replaced_files
+from .jobs import clear
 from .live import handlers as live_handlers
 from .live import main_thread
 from .model import (
@@ -30,7 +30,7 @@ from .ui.viewport import overlay
 # In the order in which an event reaches them.
 SUBSCRIBERS = (
     alembic, registry, followed_names, geometry_nodes, object_index, contributors, instances, save_handlers,
-    replaced_files, isolation, cache_status, bake_changes, pieces, model_errors, late_refusals, live, live_handlers,
+    clear, isolation, cache_status, bake_changes, pieces, model_errors, late_refusals, live, live_handlers,
     main_thread, idle_resimulation, saving,
 )  # fmt: skip
 DISPATCHER = Dispatcher(*(module.SUBSCRIBER for module in SUBSCRIBERS))

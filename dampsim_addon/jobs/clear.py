@@ -24,15 +24,15 @@ from ..model.caches import (
     unsaved_bake_folders,
 )
 from ..model.groups import group_of
-from ..model.objects import check_editable
+from ..model.objects import all_simulated, check_editable
+from ..session import SessionState, Subscriber
 from ..targets import TARGETS, Storage, Target
-from ..targets.cache_file import check_library_modifier
+from ..targets.cache_file import FileTarget, baked_file, check_library_modifier
 from ..targets.influence import read_influence, write_influence
 from ..targets.keys import check_shared_mesh, remove_joined_keys
 from ..targets.retiming import set_time_scale, time_scale
 from . import curve_bake
 from .landing import has_kept_seconds
-from .replaced_files import remove_at_save
 
 # Age, s, from which a cache of a file that was never saved counts as unused. A younger one may belong to a running
 # Blender.
@@ -175,3 +175,42 @@ def remove_unused_cache(unused_cache: UnusedCache) -> None:
         for kind in TARGETS:
             kind().remove_files(folder)
         cache.clear()
+
+
+# Files of replaced bakes: until a save, the .blend file on disk plays them, and so does the open file after an undo.
+
+
+class _ReplacedBakes(SessionState, set[int]):
+    """Session uids of the objects that may have files of replaced bakes."""
+
+
+def remove_at_save(obj: bpy.types.Object) -> None:
+    """Remove the files of an object's replaced bakes at the next save."""
+    _ReplacedBakes.current().add(obj.session_uid)
+
+
+def _remove_replaced_files(path: str, _: object = None) -> None:
+    if path != bpy.data.filepath:
+        # Blender has saved a copy, and the open file is not saved.
+        return
+    waiting, objects = _ReplacedBakes.current(), all_simulated()
+    played = {file.resolve() for obj in objects if (file := baked_file(obj)) is not None}
+    for obj in objects:
+        if obj.session_uid not in waiting:
+            continue
+        # Under another name, the files still belong to the first .blend file.
+        if is_cache_owner(obj):
+            folder = target_folder(obj)
+            try:
+                with locked_cache(obj):
+                    for kind in TARGETS:
+                        if issubclass(kind, FileTarget) and (folder / kind.file).resolve() not in played:
+                            kind().remove_files(folder)
+            except CacheError as error:
+                # The next save tries again, for example after a bake that is writing into the folder.
+                print(f"dampsim: {error}")
+                continue
+        waiting.discard(obj.session_uid)
+
+
+SUBSCRIBER = Subscriber("clear", {"save_post": _remove_replaced_files})

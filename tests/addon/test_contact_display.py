@@ -122,7 +122,7 @@ def test_rope_stretch_is_reported(load: Load, live: ModuleType, tmp_path: Path) 
 
 
 def test_posed_stretch_is_reported(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    """Where the animation pulls pins apart, playback and bakes do not advise a higher stiffness."""
+    """Playback and bakes do not advise a higher stiffness where the animation pulls pins apart."""
     scene = new_scene(4)
     mesh = bpy.data.meshes.new("Rope")
     mesh.from_pydata([(0.1 * k, 0.0, 0.0) for k in range(11)], [(k, k + 1) for k in range(10)], [])

@@ -27,7 +27,7 @@ ORDER = {
     "frame_change_pre": ["registry", "live"],
     "frame_change_post": ["live"],
     "save_pre": ["save_handlers", "live"],
-    "save_post": ["save_handlers", "replaced_files", "cache_status", "live", "saving"],
+    "save_post": ["save_handlers", "clear", "cache_status", "live", "saving"],
     "render_init": ["background_render", "live"],
 }  # fmt: skip
 
