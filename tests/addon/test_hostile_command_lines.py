@@ -87,7 +87,8 @@ def test_hostile_command_lines_end_plainly(
 
     for module in ("bake_commands", "landing_commands", "search_commands"):
         monkeypatch.setattr(load(f"dampsim_addon.cli.{module}"), "run_steps", stop)
-    for name in ("call_operator", "clear_bake", "remove_unused_cache"):
+    monkeypatch.setattr(load("dampsim_addon.cli.saving"), "call_operator", stop)
+    for name in ("clear_bake", "remove_unused_cache"):
         monkeypatch.setattr(load("dampsim_addon.cli.bake_commands"), name, stop)
     monkeypatch.setattr(load("dampsim_addon.cli.search_commands").compare, "run_comparison", stop)
     monkeypatch.setitem(load("dampsim_addon.cli.farm_commands").ENGINES, "local", stop)

@@ -24,6 +24,7 @@ PAGES = [
 # Labels of Blender, Flamenco and game engines.
 OTHER_LABELS = {
     *("Edit", "Preferences", "Get Extensions", "⌄", "Install from Disk", "Online Manual", "Sync", "NLA Strips"),
+    *("Head", "Repeat"),
     *("All Actions", "Custom AABB", "Flamenco", "Mesh", "Output", "Simplify"),
 }
 API_PAGE = (ROOT / "docs" / "reference" / "python-api.md").read_text(encoding="utf-8")
