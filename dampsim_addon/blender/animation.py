@@ -173,11 +173,17 @@ def add_other_curves(block: bpy.types.ID, earlier: bpy.types.Action, slot_name: 
     slot_name: identifier of the slot of the earlier action.
     """
     data = block.animation_data
-    made, made_bags = data.action, slot_bags(data)
+    made, made_slot, made_bags = data.action, data.action_slot, slot_bags(data)
     action = earlier.copy()
     data.action = action
     data.action_slot = action.slots[slot_name]
-    (bag, *_) = slot_bags(data)
+    bags = slot_bags(data)
+    if not bags:
+        # A slot without keyframes.
+        data.action, data.action_slot = made, made_slot
+        bpy.data.actions.remove(action)
+        return
+    bag = bags[0]
     for curve in [curve for one in made_bags for curve in one.fcurves]:
         known = bag.fcurves.find(curve.data_path, index=curve.array_index)
         if known is not None:

@@ -17,6 +17,7 @@ from ..model.caches import (
     frame_cache,
     is_cache_name,
     is_cache_owner,
+    is_folder,
     other_cache_ids,
     private_cache_folder,
     remove_empty_default_folder,
@@ -189,22 +190,29 @@ def remove_at_save(obj: bpy.types.Object) -> None:
     _ReplacedBakes.current().add(obj.session_uid)
 
 
+def _resolved(path: Path) -> Path:
+    """Return a path without links, or as it is if it leads nowhere."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError):
+        return path.absolute()
+
+
 def _remove_replaced_files(path: str, _: object = None) -> None:
-    if path != bpy.data.filepath:
-        # Blender has saved a copy, and the open file is not saved.
+    waiting = _ReplacedBakes.current()
+    # If Blender has saved a copy, the open file is not saved.
+    if path != bpy.data.filepath or not waiting:
         return
-    waiting, objects = _ReplacedBakes.current(), all_simulated()
-    played = {file.resolve() for obj in objects if (file := baked_file(obj)) is not None}
-    for obj in objects:
-        if obj.session_uid not in waiting:
-            continue
-        # Under another name, the files still belong to the first .blend file.
-        if is_cache_owner(obj):
-            folder = target_folder(obj)
+    objects = all_simulated()
+    played = {_resolved(file) for obj in objects if (file := baked_file(obj)) is not None}
+    for obj in [one for one in objects if one.session_uid in waiting]:
+        folder = target_folder(obj)
+        # Under another name, the files still belong to the first .blend file. Locking creates a missing folder.
+        if is_cache_owner(obj) and is_folder(folder):
             try:
                 with locked_cache(obj):
                     for kind in TARGETS:
-                        if issubclass(kind, FileTarget) and (folder / kind.file).resolve() not in played:
+                        if issubclass(kind, FileTarget) and _resolved(folder / kind.file) not in played:
                             kind().remove_files(folder)
             except CacheError as error:
                 # The next save tries again, for example after a bake that is writing into the folder.

@@ -91,13 +91,14 @@ def _check_first_shapes(
     """
     if not plan.begins_with_first_frame or simulation.scene.is_loop:
         return
-    first = simulation.first_frame()
+    first, is_changed = simulation.first_frame(), False
     for obj, check in zip(plan.group.members, checks, strict=True):
         if not stored_weights(obj):
             with _unplayable_motion():
-                check.check_shape(first.number, first.shapes[obj.name])
-    yield from _run_simulations(sampler, affected_only=True)
-    sampler.invalidate_frame()
+                is_changed |= check.check_shape(first.number, first.shapes[obj.name])
+    if is_changed:
+        yield from _run_simulations(sampler, affected_only=True)
+        sampler.invalidate_frame()
 
 
 def _reading(done: int, numbers: Sequence[int]) -> Step:

@@ -48,11 +48,12 @@ def _named_folder(chosen: str, name: str) -> Path:
     if chosen:
         return Path(bpy.path.abspath(chosen)).absolute() / name
     unsaved, private = unsaved_cache_folder() / name, private_cache_folder() / name
-    is_unsaved = not blend_path() and not _is_folder(private)
-    return unsaved if is_unsaved or _is_folder(unsaved) else private
+    is_unsaved = not blend_path() and not is_folder(private)
+    return unsaved if is_unsaved or is_folder(unsaved) else private
 
 
-def _is_folder(path: Path) -> bool:
+def is_folder(path: Path) -> bool:
+    """Return whether a path leads to a folder that can be read."""
     try:
         return path.is_dir()
     except OSError:
@@ -254,9 +255,9 @@ def found_cache(obj: bpy.types.Object) -> FrameCache | None:
     group = group_of(obj)
     own = frame_cache(obj)
     has_name = bool(obj.dampsim.cache_id or obj.dampsim.together)
-    if has_name and _is_folder(own.folder):
+    if has_name and is_folder(own.folder):
         return own
-    return upcoming_cache(group) if any(map(_is_folder, _unsaved_folders(group))) else None
+    return upcoming_cache(group) if any(map(is_folder, _unsaved_folders(group))) else None
 
 
 def _unsaved_folders(group: Group) -> list[Path]:
@@ -326,7 +327,7 @@ def _default_folders(plan: _CachePlan, find_default: Callable[[str], Path | None
     """
     chosen = plan.parents
     is_of_other_file = plan.source is not None and not is_cache_owner(plan.group.members[0])
-    if not blend_path() or (not is_of_other_file and any(map(_is_folder, plan.folders))):
+    if not blend_path() or (not is_of_other_file and any(map(is_folder, plan.folders))):
         return chosen
     replaced = [
         obj for obj, one in chosen.items()

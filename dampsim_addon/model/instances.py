@@ -50,7 +50,7 @@ def unfelt_instancers(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) ->
     for other in InstancerIndex.current().objects() if obj.dampsim.collide and (limit or colliders) else ():
         content = other.instance_collection.all_objects
         is_listed = limit is not None and has_object(limit.all_objects, other) and len(content)
-        has_colliders = limit is None and any(content.get(one.name) == one for one in colliders)
+        has_colliders = limit is None and any(has_object(content, one) for one in colliders)
         is_hidden = other.hide_viewport and "hide_viewport" not in animated_paths(other)
         if (is_listed or has_colliders) and has_object(view_layer.objects, other) and not is_hidden:
             found.append(other)

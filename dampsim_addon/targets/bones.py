@@ -332,8 +332,9 @@ class _BonesCheck(InvertibilityCheck):
         self._place.check(number)
         self._target.check_poses(self.sampler, number)
 
-    def check_shape(self, number: int, shape: Array) -> None:
+    def check_shape(self, number: int, shape: Array) -> bool:
         """Accept every shape: the closest one is baked, and its error is stated."""
+        return False
 
 
 class KeptBones(KeptBake):

@@ -202,8 +202,9 @@ class InvertibilityCheck(MotionCheck):
             numbers = [number for number in numbers if number in chosen]
         yield from check_invertible(self.sampler, numbers)
 
-    def check_shape(self, number: int, shape: Array) -> None:
+    def check_shape(self, number: int, shape: Array) -> bool:
         next(pre_modifier_offsets(self.sampler, _ShapeOfFrame(shape), [number]))
+        return True
 
 
 @dataclass(frozen=True)

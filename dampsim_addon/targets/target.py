@@ -156,8 +156,12 @@ class MotionCheck:
         """Check frames with changes to the file, which are undone. Yield the number of frames."""
         yield from ()
 
-    def check_shape(self, number: int, shape: Array) -> None:
-        """Check a simulated shape (v, 3) m in world space at a frame, with changes to the file, which are undone."""
+    def check_shape(self, number: int, shape: Array) -> bool:
+        """Check a simulated shape (v, 3) m in world space at a frame, and return whether frames were evaluated for it.
+
+        Changes to the file are undone.
+        """
+        return False
 
 
 class Target(abc.ABC):

@@ -633,6 +633,22 @@ def test_baked_pose_keeps_other_curves(load: Load, tmp_path: Path) -> None:
     assert baked.group.name == "low"
 
 
+def test_pose_is_baked_beside_empty_action(load: Load, tmp_path: Path) -> None:
+    """A rig whose action has a slot without keyframes moves as before, too."""
+    scene = new_scene(6)
+    obj = stepped_rig(tmp_path)
+    rig = bpy.data.objects["Rig"]
+    data, empty = rig.animation_data or rig.animation_data_create(), bpy.data.actions.new("Empty")
+    data.action = empty
+    data.action_slot = empty.slots.new("OBJECT", "Rig")
+    actions = len(bpy.data.actions)
+    played = [rig_pose_at(rig, frame) for frame in range(1, 7)]
+    (fix,) = load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)["solver"].fixes
+    fix.fix(obj, scene)
+    np.testing.assert_allclose([rig_pose_at(rig, frame) for frame in range(1, 7)], played, atol=1e-4)
+    assert len(bpy.data.actions) == actions + 1
+
+
 def test_failed_pose_bake_keeps_frame(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = new_scene(6)
     obj = stepped_rig(tmp_path)

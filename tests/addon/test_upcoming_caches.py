@@ -405,6 +405,17 @@ def test_panel_knows_lost_frames(load: Load, joined: bool, is_killed: bool, tmp_
     assert [one.name for one in tmp_path.iterdir()] == ["shot.blend"]
 
 
+def test_save_creates_no_cache_folder(load: Load, tmp_path: Path) -> None:
+    new_scene(LAST)
+    obj = box("A")
+    save(tmp_path / "shot.blend")
+    for target in ("POINT_CACHE", "SHAPE_KEYS"):
+        assert problems(load, [obj], target=target) == [""]
+    obj.dampsim.cache_folder = str(tmp_path / "gone" / "deep")
+    save(tmp_path / "shot.blend")
+    assert not (tmp_path / "gone").exists()
+
+
 @pytest.mark.parametrize("joined", [False, True], ids=["object", "group"])
 def test_replaced_files_last_until_save(load: Load, joined: bool, tmp_path: Path) -> None:
     """The file on disk plays its bake, and so does an undo; a copy or another name removes no file of the first one."""
