@@ -93,25 +93,3 @@ def test_drape_of_fabric(name: str) -> None:
 def test_default_fabric_drapes_like_cotton() -> None:
     """Cotton shirting has drape coefficients of 50% to 70%."""
     assert FABRICS[DEFAULT_FABRIC].drape == 65
-
-
-def tablecloth(side: int = 17, seed: int = 0) -> Body:
-    """Return a square metre of cotton with side x side vertices, which lies on a round table of 60 cm."""
-    x, y = np.meshgrid(np.linspace(-0.5, 0.5, side), np.linspace(-0.5, 0.5, side))
-    points = np.stack([x, y, 0.0 * x], axis=2).reshape(-1, 3)
-    is_on_table = np.hypot(points[:, 0], points[:, 1]) < 0.3
-    points[:, 2] = 1e-3 * np.random.default_rng(seed).standard_normal(len(points)) * ~is_on_table
-    corner = np.arange(side * side).reshape(side, side)[:-1, :-1].ravel()
-    quads = corner[:, None] + np.array([0, 1, side + 1, side])
-    triangles = np.concatenate([quads[:, [0, 1, 2]], quads[:, [0, 2, 3]]])
-    surface = Surface("Tablecloth", points, triangles.astype(np.int64))
-    return static_body(surface, is_on_table.astype(float), kind="CLOTH", **FABRICS["Cotton"].settings)
-
-
-def test_coarse_tablecloth_hangs_close() -> None:
-    """With edges of 63 mm, the hem hangs 49 mm from the table's edge on average. A Shear of 20% gave 72 mm."""
-    hems = []
-    for seed in (0, 1):
-        points = draped(tablecloth(seed=seed))
-        hems.append(np.sort(np.hypot(points[:, 0], points[:, 1]))[-4 * 16 :].mean() - 0.3)
-    assert np.mean(hems) < 0.06
