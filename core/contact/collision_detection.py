@@ -341,7 +341,7 @@ class CollisionDetection:
             # The triangles around may contain a point of the same sheet.
             if is_own:
                 return plane_heights(mesh, near.triangle[:, None], points)[:, 0]
-            return heights_above_sheet(mesh, surface.vertex_triangles, near.triangle, points)
+            return heights_above_sheet(mesh, surface.fans, near.triangle, points)
 
         start = self.state.start[self.model.points_of(a)][candidates[near.point]]
         start_height = heights(self._start_surface(b), start)

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index, Mask
 from ..geometry.collision.edge_pairs import sharp_edges
-from ..geometry.mesh.surface import label_connected, triangle_areas
+from ..geometry.mesh.surface import CornerFans, label_connected, triangle_areas
 from ..geometry.mesh.triangles import Topology, is_closed
 
 # Default contact distance, as a fraction of a body's size.
@@ -188,6 +188,11 @@ class CollisionSurface:
         return is_edge, is_vertex
 
     @cached_property
+    def fans(self) -> CornerFans:
+        """Consistently oriented fans of triangles around the vertices."""
+        return CornerFans.of(self.triangles, self.topology.triangle_edges)
+
+    @cached_property
     def bounding_spheres(self) -> tuple[Array, Array]:
         """Bounding spheres of the triangles at rest: centres (t, 3) m and radii (t,) m."""
         corners = self.rest[self.triangles]
@@ -199,7 +204,7 @@ class CollisionSurface:
         if self.is_plane or not len(self.triangles):
             return
         names = ["edge_faces", "smooth_edge_vertices", "sharp_edge_vertices", "used_vertices", "areas"]
-        names += ["median_edge_length", *(("thickness", "vertex_triangles") if self.is_closed else ())]
+        names += ["median_edge_length", *(("thickness", "vertex_triangles") if self.is_closed else ("border", "fans"))]
         for name in names:
             getattr(self, name)
 

@@ -197,6 +197,71 @@ def test_points_keep_side_of_crumple(seed: int, end: float) -> None:
     assert (end * step.heights(rows)).min() > 0.0
 
 
+def slide_along(sheet: Surface, start: np.ndarray, finish: np.ndarray) -> ContactSet:
+    """Return the contacts of points that move from start to finish, (k, 3) m, with a sheet."""
+    step = DetectionStep([DetectionSurface(point_cloud(start), point_cloud(finish).vertices), collider_surface(sheet)])
+    rows = step.detect()
+    rows = rows.select((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT))
+    assert len(np.unique(point_indices(rows))) > 0.95 * len(start)
+    return rows
+
+
+@pytest.mark.parametrize("turned", ["left", "right"])
+def test_points_keep_side_of_junction(turned: str) -> None:
+    """Points above a flat sheet with a wall below its middle line are pushed up, whichever part is turned over."""
+    rng, middle = np.random.default_rng(0), 28.0 * R
+    plate = sheet(15)
+    plate = Surface("Sheet", plate.vertices * [2.0 * middle, 2.0 * middle, 0.0], plate.triangles)
+    top = np.flatnonzero(np.abs(plate.vertices[:, 0] - middle) < 1e-9)
+    assert len(top) == 15
+    low = len(plate.vertices) + np.arange(len(top))
+    wall = [
+        np.column_stack([top[:-1], low[:-1], low[1:]]),
+        np.column_stack([top[:-1], low[1:], top[1:]]),
+    ]
+    triangles = np.concatenate([plate.triangles, *wall])
+    vertices = np.concatenate([plate.vertices, plate.vertices[top] - [0.0, 0.0, 4.0 * R]])
+    centres = vertices[triangles].mean(axis=1)
+    is_turned = (centres[:, 2] == 0.0) & ((centres[:, 0] < middle) == (turned == "left"))
+    triangles[is_turned] = triangles[is_turned][:, ::-1]
+    places = np.column_stack([middle + rng.uniform(-5.0 * R, 5.0 * R, 400), rng.uniform(10.0 * R, 40.0 * R, 400)])
+    above, left = rng.uniform(0.02 * R, R, (2, 400))
+    moved = places + rng.uniform(-2.0 * R, 2.0 * R, (400, 2))
+    rows = slide_along(
+        Surface("Tee", vertices, triangles), np.column_stack([places, above]), np.column_stack([moved, left])
+    )
+    assert rows.normal[:, 2].min() > 0.0
+
+
+def test_points_keep_side_of_moebius() -> None:
+    """Points beside the place where the faces of a Möbius strip turn over stay on their side."""
+    rng, count = np.random.default_rng(0), 96
+
+    def place(angle: np.ndarray, side: np.ndarray) -> np.ndarray:
+        ring = 1.0 + side * np.cos(0.5 * angle)
+        return np.stack([ring * np.cos(angle), ring * np.sin(angle), side * np.sin(0.5 * angle)], axis=1)
+
+    quads = np.add.outer(2 * np.arange(count), np.arange(4))
+    quads[-1, 2:] = 1, 0
+    triangles = np.concatenate([quads[:, [0, 1, 2]], quads[:, [2, 1, 3]]])
+    angle = np.repeat(np.linspace(0.0, 2.0 * np.pi, count, endpoint=False), 2)
+    strip = Surface("Strip", place(angle, np.tile([-0.05, 0.05], count)), triangles)
+
+    def normals(angle: np.ndarray, side: np.ndarray) -> np.ndarray:
+        along = place(angle + 1e-4, side) - place(angle - 1e-4, side)
+        normal = np.cross(along, place(angle, side + 0.1) - place(angle, side))
+        return np.asarray(normal / np.linalg.norm(normal, axis=1)[:, None])
+
+    for front in (-1.0, 1.0):
+        angle, side = rng.uniform(-0.06, 0.06, 400), rng.uniform(-0.04, 0.04, 400)
+        moved = angle + rng.uniform(-2.0 * R, 2.0 * R, 400)
+        above, left = front * rng.uniform(0.3 * R, R, (2, 400, 1))
+        finish = place(moved, side) + left * normals(moved, side)
+        rows = slide_along(strip, place(angle, side) + above * normals(angle, side), finish)
+        outward = front * normals(moved, side)[point_indices(rows)]
+        assert np.einsum("ki,ki->k", rows.normal, outward).min() > 0.0
+
+
 @pytest.mark.parametrize("pressed", [True, False])
 def test_contact_history_restores_sheet_side(pressed: bool) -> None:
     """A point that was pressed slightly through an open sheet is pushed back to its side."""

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from builders import gridded_box
-from dampsim.core.geometry.mesh.surface import orient_outward, weld_vertices
+from dampsim.core.geometry.mesh.surface import CornerFans, orient_outward, weld_vertices
+from dampsim.core.geometry.mesh.triangles import Topology
 
 
 def volume(vertices: np.ndarray, triangles: np.ndarray) -> float:
@@ -70,3 +71,34 @@ def test_moebius_strip_is_unchanged() -> None:
     vertices = np.stack([ring * np.cos(angle), ring * np.sin(angle), side * np.sin(0.5 * angle)], axis=1)
     np.testing.assert_array_equal(orient_outward(vertices, triangles), triangles)
     assert len(orient_outward(vertices, triangles[:0])) == 0
+
+
+def fans_around(triangles: np.ndarray) -> list[list[int]]:
+    """Return the triangles of the fans around each triangle."""
+    fans = CornerFans.of(triangles, Topology.from_triangles(triangles).triangle_edges)
+    members, place = fans.around(np.arange(len(triangles)))
+    return [sorted(set(members[place == k].tolist())) for k in range(len(triangles))]
+
+
+def test_fans_continue_only_consistent_triangles() -> None:
+    ring = np.array([[0, 1, 2], [0, 2, 3], [0, 3, 4], [0, 4, 1]])
+    assert fans_around(ring) == [[0, 1, 2, 3]] * 4
+    # The way around the other side remains.
+    assert fans_around(np.delete(ring, 3, axis=0)) == [[0, 1, 2]] * 3
+    # A triangle turned over, a third triangle at two opposite edges, and another sheet at the middle vertex.
+    turned = ring.copy()
+    turned[3] = turned[3, ::-1]
+    assert fans_around(turned) == [[0, 1, 2], [0, 1, 2], [0, 1, 2], [3]]
+    junction = np.concatenate([ring, [[0, 1, 5], [0, 6, 3]]])
+    assert fans_around(junction) == [[0, 1], [0, 1], [2, 3], [2, 3], [4], [5]]
+    touching = np.concatenate([ring, [[0, 5, 6]]])
+    assert fans_around(touching) == [[0, 1, 2, 3]] * 4 + [[4]]
+
+
+def test_fans_ignore_collapsed_triangles() -> None:
+    welded = np.array([[0, 1, 2], [2, 1, 1], [1, 3, 2]])
+    assert fans_around(welded)[::2] == [[0, 2], [0, 2]]
+
+
+def test_fans_of_no_triangles() -> None:
+    assert fans_around(np.zeros((0, 3), dtype=np.int64)) == []

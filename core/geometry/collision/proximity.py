@@ -15,6 +15,7 @@ from scipy.spatial import cKDTree
 
 from ...base.arrays import Array, Index, Mask
 from ..mesh.primitives import closest_points_on_triangles
+from ..mesh.surface import CornerFans
 from ..mesh.triangles import Triangles, unit_vectors
 from ..tetmesh.winding_number import WindingNumber
 from .bounding_discs import BoundingDiscs, discs_within_reach, one_disc_per_triangle
@@ -147,29 +148,36 @@ def side_of_surface(
     return sign, np.where(is_off_surface[:, None], direction, unit_vectors(feature))
 
 
-def heights_above_sheet(surface: Triangles, vertex_triangles: Index, triangle: Index, points: Array) -> Array:
+def heights_above_sheet(surface: Triangles, fans: CornerFans, triangle: Index, points: Array) -> Array:
     """Return the signed distances (k,) m of points (k, 3) from the part of an open surface around triangles (k,).
 
-    vertex_triangles: (v, d) the triangles at each vertex.
+    fans: of the triangles of the surface.
 
     A point beside its triangle may be behind the plane of that triangle and yet in front of the surface, which bends
     there. If the triangles around it disagree, the nearest one decides. At a common edge or vertex, the one that faces
-    the point most decides, as the pseudo-normal does.
+    the point most decides, as the pseudo-normal does. Triangles across a junction of sheets do not count: their fronts
+    may be on the other side.
     """
     height = plane_heights(surface, triangle[:, None], points)[:, 0]
     weights = closest_points_on_triangles(np.ascontiguousarray(points.T), surface.corners.take(triangle, axis=2))[0]
     unclear = np.flatnonzero((weights == 0.0).any(axis=0))
-    around = np.concatenate([vertex_triangles[corner] for corner in surface.triangles[triangle[unclear]].T], axis=1)
-    heights = plane_heights(surface, around, points[unclear])
-    differ = np.flatnonzero((heights * height[unclear, None] < 0.0).any(axis=1))
-    unclear, around, heights = unclear[differ], around[differ], heights[differ]
-    rows = np.ascontiguousarray(points[unclear].repeat(around.shape[1], axis=0).T)
-    square = closest_points_on_triangles(rows, surface.corners.take(around.ravel(), axis=2))[2]
-    distance = np.where(surface.is_degenerate[around], np.inf, np.sqrt(square).reshape(around.shape))
-    nearest = distance.min(axis=1, initial=np.inf)
-    is_tied = distance <= nearest[:, None] + _ON_SURFACE * surface.size
-    deciding = np.where(is_tied, np.abs(heights), -1.0).argmax(axis=1)
-    height[unclear] = np.copysign(nearest, heights[np.arange(len(unclear)), deciding])
+    around, row = fans.around(triangle[unclear])
+    heights = plane_heights(surface, around[:, None], points[unclear[row]])[:, 0]
+    differs = np.bincount(row, heights * height[unclear[row]] < 0.0, minlength=len(unclear)) > 0.0
+    kept = np.flatnonzero(differs[row])
+    if not len(kept):
+        return np.asarray(height)
+    unclear, around, heights = unclear[differs], around[kept], heights[kept]
+    _, first, row = np.unique(row[kept], return_index=True, return_inverse=True)
+    rows = np.ascontiguousarray(points[unclear[row]].T)
+    square = closest_points_on_triangles(rows, surface.corners.take(around, axis=2))[2]
+    distance = np.where(surface.is_degenerate[around], np.inf, np.sqrt(square))
+    nearest = np.minimum.reduceat(distance, first)
+    is_tied = distance <= nearest[row] + _ON_SURFACE * surface.size
+    rank = np.where(is_tied, np.abs(heights), -1.0)
+    best = np.flatnonzero(rank == np.maximum.reduceat(rank, first)[row])
+    deciding = best[np.unique(row[best], return_index=True)[1]]
+    height[unclear] = np.copysign(nearest, heights[deciding])
     return np.asarray(height)
 
 

@@ -174,6 +174,47 @@ def label_connected(count: int, edges: Index) -> Index:
     return np.asarray(connected_components(graph, directed=False)[1])
 
 
+@dataclass(frozen=True)
+class CornerFans:
+    """Fans of triangles around the vertices of a mesh, on each of which the orientation is consistent.
+
+    A fan ends at borders, at edges of more than two triangles and where two triangles have opposite orientations. A
+    vertex may have several fans.
+
+    fan: (3 t,) the fan of each corner of each triangle.  first: (f,) the place of its first triangle in `members`.
+    count: (f,) its number of triangles.  members: (3 t,) the triangles of all fans, ascending in each.
+    """
+
+    fan: Index
+    first: Index
+    count: Index
+    members: Index
+
+    @staticmethod
+    def of(triangles: Index, triangle_edges: Index) -> CornerFans:
+        """Return the fans of triangles (t, 3). triangle_edges: (t, 3) the edge from each corner to the next."""
+        start, end, edge = triangles.ravel(), triangles[:, [1, 2, 0]].ravel(), triangle_edges.ravel()
+        corner = np.arange(len(start))
+        end_corner = corner.reshape(-1, 3)[:, [1, 2, 0]].ravel()
+        # Triangles that welding collapsed are no obstacle between their neighbours.
+        sides = np.flatnonzero((start != end).reshape(-1, 3).all(axis=1).repeat(3))
+        sides = sides[np.argsort(edge[sides], kind="stable")]
+        use_counts = np.bincount(edge[sides], minlength=int(edge.max(initial=0)) + 1)
+        a, b = sides[use_counts[edge[sides]] == 2].reshape(-1, 2).T
+        a, b = (one[start[a] == end[b]] for one in (a, b))
+        joined = np.column_stack([np.concatenate([a, end_corner[a]]), np.concatenate([end_corner[b], b])])
+        fan = label_connected(len(corner), joined)
+        count = np.bincount(fan)
+        return CornerFans(fan, np.cumsum(count) - count, count, np.argsort(fan, kind="stable") // 3)
+
+    def around(self, triangles: Index) -> tuple[Index, Index]:
+        """Return the triangles (m,) of the fans at the corners of triangles (k,), and the place (m,) in k of each."""
+        fan = self.fan[3 * triangles[:, None] + np.arange(3)].ravel()
+        count = self.count[fan]
+        offset = np.arange(int(count.sum())) - (np.cumsum(count) - count).repeat(count)
+        return self.members[self.first[fan].repeat(count) + offset], (np.arange(len(fan)) // 3).repeat(count)
+
+
 def renumber_labels(labels: Index, is_used: Mask) -> Index:
     """Return labels (v,) numbered from 0 without gaps; -1 where they are not used."""
     found = np.full(len(labels), -1)
