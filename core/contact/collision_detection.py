@@ -411,7 +411,7 @@ class CollisionDetection:
 
 
 def _is_on_border(surface: CollisionSurface, near: NearestTriangles) -> Mask:
-    """Return whether the closest places (k,) of a surface lie on its border."""
+    """Return whether the closest places (k,) of a surface lie on its border, or where sheets of it meet."""
     is_edge, is_vertex = surface.border
     is_zero = near.weights == 0.0
     # The side from a corner to the next one is opposite the previous corner.

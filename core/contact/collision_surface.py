@@ -180,17 +180,16 @@ class CollisionSurface:
         return np.where(faces < 0, faces[:, ::-1], faces)
 
     @cached_property
-    def border(self) -> tuple[Mask, Mask]:
-        """Masks of the edges (e,) with one triangle, and of their vertices (v,)."""
-        edges, faces = self.edges_and_faces
-        is_vertex, is_edge = np.zeros(len(self.rest), dtype=bool), (faces[:, 0] >= 0) & (faces[:, 1] < 0)
-        is_vertex[edges[is_edge]] = True
-        return is_edge, is_vertex
-
-    @cached_property
     def fans(self) -> CornerFans:
         """Consistently oriented fans of triangles around the vertices."""
         return CornerFans.of(self.triangles, self.topology.triangle_edges)
+
+    @cached_property
+    def border(self) -> tuple[Mask, Mask]:
+        """Masks of the edges (e,) of triangles at which a fan ends, and of their vertices (v,)."""
+        is_vertex, is_edge = np.zeros(len(self.rest), dtype=bool), self.fans.is_end
+        is_vertex[self.topology.edges[is_edge]] = True
+        return is_edge, is_vertex
 
     @cached_property
     def bounding_spheres(self) -> tuple[Array, Array]:
@@ -204,7 +203,7 @@ class CollisionSurface:
         if self.is_plane or not len(self.triangles):
             return
         names = ["edge_faces", "smooth_edge_vertices", "sharp_edge_vertices", "used_vertices", "areas"]
-        names += ["median_edge_length", *(("thickness", "vertex_triangles") if self.is_closed else ("border", "fans"))]
+        names += ["median_edge_length", *(("thickness", "vertex_triangles") if self.is_closed else ("border",))]
         for name in names:
             getattr(self, name)
 

@@ -233,6 +233,34 @@ def test_points_keep_side_of_junction(turned: str) -> None:
     assert rows.normal[:, 2].min() > 0.0
 
 
+@pytest.mark.parametrize("turned", [1, -1])
+@pytest.mark.parametrize("angle", [20.0, 80.0])
+def test_points_slide_over_branched_ridge(angle: float, turned: int) -> None:
+    """Points that slide around a ridge with a wall inside are pushed away from it. angle: of its sides, degrees."""
+    rng, count, half = np.random.default_rng(0), 14, np.radians(0.5 * angle)
+    ridge = np.column_stack([np.zeros(count), 4.0 * R * np.arange(count), np.zeros(count)])
+    down = 20.0 * R * np.array([[np.sin(half), 0.0, -np.cos(half)], [-np.sin(half), 0.0, -np.cos(half)], [0, 0, -1]])
+    k = np.arange(count - 1)
+    strips = []
+    for place in count * np.arange(1, 4):
+        strips += [np.column_stack([k, place + k, place + k + 1]), np.column_stack([k, place + k + 1, k + 1])]
+    strips[2:4] = [strip[:, ::-turned] for strip in strips[2:4]]
+    vertices = np.concatenate([ridge, *(ridge + way for way in down)])
+
+    def place(around: np.ndarray, along: np.ndarray) -> np.ndarray:
+        above = rng.uniform(0.1 * R, R, len(around))
+        return np.column_stack([above * np.cos(around), along, above * np.sin(around)])
+
+    # Directions in which the ridge itself is nearest.
+    begin = rng.uniform(half, np.pi - half, 400)
+    end = np.clip(begin + rng.uniform(-0.7, 0.7, 400), half + 0.01, np.pi - half - 0.01)
+    along = rng.uniform(10.0 * R, 40.0 * R, 400)
+    finish = place(end, along)
+    rows = slide_along(Surface("Ridge", vertices, np.concatenate(strips)), place(begin, along), finish)
+    outward = (finish * [1.0, 0.0, 1.0])[point_indices(rows)]
+    assert np.einsum("ki,ki->k", rows.normal, outward).min() > 0.0
+
+
 def test_points_keep_side_of_moebius() -> None:
     """Points beside the place where the faces of a Möbius strip turn over stay on their side."""
     rng, count = np.random.default_rng(0), 96

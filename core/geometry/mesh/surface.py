@@ -183,12 +183,14 @@ class CornerFans:
 
     fan: (3 t,) the fan of each corner of each triangle.  first: (f,) the place of its first triangle in `members`.
     count: (f,) its number of triangles.  members: (3 t,) the triangles of all fans, ascending in each.
+    is_end: (e,) whether fans end at an edge.
     """
 
     fan: Index
     first: Index
     count: Index
     members: Index
+    is_end: Mask
 
     @staticmethod
     def of(triangles: Index, triangle_edges: Index) -> CornerFans:
@@ -199,13 +201,15 @@ class CornerFans:
         # Triangles that welding collapsed are no obstacle between their neighbours.
         sides = np.flatnonzero((start != end).reshape(-1, 3).all(axis=1).repeat(3))
         sides = sides[np.argsort(edge[sides], kind="stable")]
-        use_counts = np.bincount(edge[sides], minlength=int(edge.max(initial=0)) + 1)
+        use_counts = np.bincount(edge[sides], minlength=int(edge.max(initial=-1)) + 1)
         a, b = sides[use_counts[edge[sides]] == 2].reshape(-1, 2).T
         a, b = (one[start[a] == end[b]] for one in (a, b))
+        is_end = use_counts > 0
+        is_end[edge[a]] = False
         joined = np.column_stack([np.concatenate([a, end_corner[a]]), np.concatenate([end_corner[b], b])])
         fan = label_connected(len(corner), joined)
         count = np.bincount(fan)
-        return CornerFans(fan, np.cumsum(count) - count, count, np.argsort(fan, kind="stable") // 3)
+        return CornerFans(fan, np.cumsum(count) - count, count, np.argsort(fan, kind="stable") // 3, is_end)
 
     def around(self, triangles: Index) -> tuple[Index, Index]:
         """Return the triangles (m,) of the fans at the corners of triangles (k,), and the place (m,) in k of each."""
