@@ -72,12 +72,63 @@ def to_scene_frame(player: Any, frame: float) -> float:
     return float(player.frame_start + played * player.scale)
 
 
-def action_curve(block: bpy.types.ID, path: str) -> tuple[Any, bpy.types.FCurve] | None:
-    """Return the F-curve of a single value with its player, see to_scene_frame(). The active action comes first."""
+def to_first_repetition(player: Any, frame: float) -> float:
+    """Return the frame in the first repetition of a strip that plays as a frame of the scene does.
+
+    Frames outside of the strip play as its ends. player: see to_scene_frame(); animation data has no repetitions.
+    """
+    if isinstance(player, bpy.types.AnimData):
+        return frame
+    first, last = player.frame_start, player.frame_end
+    length = repetition_length(player)
+    if frame >= last and float(player.repeat).is_integer():
+        return float(first + length)
+    played = min(max(frame, first), last) - first
+    return float(first + (played if played < length else played % length))
+
+
+def repetition_length(strip: Any) -> float:
+    """Return the length of one repetition of an NLA strip, in frames of the scene."""
+    return float((strip.action_frame_end - strip.action_frame_start) * strip.scale)
+
+
+def played_curves(block: bpy.types.ID, path: str) -> list[tuple[Any, bpy.types.FCurve]]:
+    """Return the F-curves of a single value in what is heard, with their players, see to_scene_frame().
+
+    The active action comes first, then the strips from the highest track down.
+    """
     data = block.animation_data
-    players = (data, *all_strips(data)) if data is not None else ()
-    found = ((player, bag.fcurves.find(path)) for player in players for bag in slot_bags(player))
-    return next(((player, curve) for player, curve in found if curve is not None), None)
+    if data is None:
+        return []
+    strips = [strip for track in audible_tracks(data) for strip in strips_within(track, only_audible=True)]
+    found = ((player, bag.fcurves.find(path)) for player in (data, *reversed(strips)) for bag in slot_bags(player))
+    return [(player, curve) for player, curve in found if curve is not None]
+
+
+def players_at(data: bpy.types.AnimData, frame: float) -> list[Any]:
+    """Return what plays at a frame of the scene: the animation data, and the strips from the highest track down."""
+    playing = [_strip_at(track, frame) for track in audible_tracks(data)]
+    return [data, *(strip for strip in reversed(playing) if strip is not None)]
+
+
+def _strip_at(parent: Any, frame: float) -> Any:
+    """Return the strip of a track or meta strip that plays or is held at a frame; None without one."""
+    strips = list(parent.strips)
+    found = next((strip for strip in strips if strip.frame_start <= frame <= strip.frame_end), None)
+    if found is None and strips:
+        before = [strip for strip in strips if strip.frame_end < frame]
+        held = before[-1] if before else strips[0]
+        found = held if held.extrapolation in (("HOLD", "HOLD_FORWARD") if before else ("HOLD",)) else None
+    if found is None or found.mute:
+        return None
+    return _strip_at(found, min(max(frame, found.frame_start), found.frame_end)) if len(found.strips) else found
+
+
+def audible_tracks(data: bpy.types.AnimData | None) -> list[Any]:
+    """Return the NLA tracks that are heard, from the lowest up: solo tracks if there are any, or those not muted."""
+    if data is None or not data.use_nla:
+        return []
+    return [track for track in data.nla_tracks if track.is_solo] or [t for t in data.nla_tracks if not t.mute]
 
 
 def all_strips(data: bpy.types.AnimData | None) -> list[Any]:

@@ -96,7 +96,7 @@ def blend_bake(
     Return a warning if it still pops or shortens an edge by too much, '' otherwise; and the motion if the bake has to
     be written again with the blend in its frames, None otherwise. Raises SceneError if the bake cannot be blended.
     """
-    check_blend(obj, length)
+    check_blend(obj, kind, frame, length)
     first, last = blend_span(kind, frame, length)
     start, end = neighbour_span(obj, blend_points(obj, kind, frame, length))
     numbers = np.arange(int(np.floor(start)) - _BLEND_MARGIN, int(np.ceil(end)) + _BLEND_MARGIN + 1)

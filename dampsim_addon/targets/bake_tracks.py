@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core import Array
 from ...core.base.wording import shorten_name
-from ..blender.animation import all_strips, strips_within
+from ..blender.animation import all_strips, audible_tracks, strips_within
 from ..blender.dampsim_names import (
     BAKE_TRACK,
     BASE_TRACK,
@@ -49,9 +49,7 @@ def bake_strips(data: bpy.types.AnimData | None, mark: str = "") -> list[Any]:
 
 def has_audible_strip(data: bpy.types.AnimData | None, mark: str = "") -> bool:
     """Return whether a strip of the bake is heard: not muted, as its track, and not silenced by a solo track."""
-    if data is None or not data.use_nla:
-        return False
-    tracks = [track for track in data.nla_tracks if track.is_solo] or [t for t in data.nla_tracks if not t.mute]
+    tracks = audible_tracks(data)
     return any(plays_bake(strip, mark) for track in tracks for strip in strips_within(track, only_audible=True))
 
 

@@ -14,7 +14,15 @@ from typing import Any
 import bpy
 
 from ...core import SceneError
-from ..blender.animation import action_curve, channelbags, to_action_frame, to_scene_frame
+from ..blender.animation import (
+    channelbags,
+    played_curves,
+    players_at,
+    repetition_length,
+    to_action_frame,
+    to_first_repetition,
+    to_scene_frame,
+)
 from ..blender.bone_bakes import record_mark, rig_of
 from ..blender.dampsim_names import bake_modifier, modifier_of_path
 from .bake_tracks import bake_strips, has_audible_strip, unmute_strips
@@ -66,15 +74,33 @@ class InfluenceChannel:
     def evaluate(self, frame: float) -> float:
         """Return the influence that the curve gives at a frame of the scene."""
         assert self.curve is not None
-        return float(min(max(self.curve.evaluate(self.curve_frame(frame)), 0.0), 1.0))
+        place = frame if self.player is None else to_first_repetition(self.player, frame)
+        return float(min(max(self.curve.evaluate(self.curve_frame(place)), 0.0), 1.0))
+
+    def uncovered_reason(self, frames: Iterable[float]) -> str:
+        """Return why keyframes at frames of the scene would not play there, with a fix; '' if they would."""
+        if self.player is None or isinstance(self.player, bpy.types.AnimData):
+            return ""
+        strip, name = self.player, self.player.name
+        if strip.repeat > 1.0:
+            return f"its Influence is in the NLA strip '{name}', which repeats; set its Repeat to 1"
+        first, last = strip.frame_start, strip.frame_start + repetition_length(strip)
+        if all(first - SAME_FRAME < frame < last + SAME_FRAME for frame in frames):
+            return ""
+        return (
+            f"its Influence is in the NLA strip '{name}', which covers frames {first:g} to {last:g}; lengthen the strip"
+        )
 
 
 def _modifier_channels(obj: bpy.types.Object) -> list[InfluenceChannel]:
     modifier = bake_modifier(obj)
     if modifier is None or modifier.type != "MESH_CACHE":
         return []
-    player, curve = action_curve(obj, modifier.path_from_id("factor")) or (None, None)
-    return [InfluenceChannel(modifier, "factor", curve, player)]
+    found = played_curves(obj, modifier.path_from_id("factor"))
+    # Without a curve that is heard, Blender keys the active action.
+    return [InfluenceChannel(modifier, "factor", curve, one) for one, curve in found] or [
+        InfluenceChannel(modifier, "factor", None)
+    ]
 
 
 def animated_owners(obj: bpy.types.Object) -> list[tuple[Any, str]]:
@@ -91,8 +117,12 @@ def _strip_channels(obj: bpy.types.Object) -> list[InfluenceChannel]:
     return [InfluenceChannel(one, "influence", curve) for one, curve in zip(strips, curves, strict=True)]
 
 
-def _channels(obj: bpy.types.Object) -> list[InfluenceChannel]:
+def _channels(obj: bpy.types.Object, frame: float | None = None) -> list[InfluenceChannel]:
+    """Return the places of the influence. frame: only the one of these curves of a modifier that plays at it."""
     found = _modifier_channels(obj)
+    if len(found) > 1 and frame is not None:
+        players = players_at(obj.animation_data, frame)
+        return ([one for player in players for one in found if one.player == player] or found)[:1]
     keys = obj.data.shape_keys if obj.type == "MESH" else None
     return found or (_strip_channels(obj) if keys is None or keys.use_relative else [])
 
@@ -139,7 +169,7 @@ def unmute_bake(obj: bpy.types.Object) -> None:
 
 def influence_at(obj: bpy.types.Object, frame: float) -> float | None:
     """Return the influence of the first strip or the modifier at a frame; None if there is none."""
-    channels = _channels(obj)
+    channels = _channels(obj, frame)
     if not channels:
         return None
     one = channels[0]
@@ -153,9 +183,9 @@ def set_influence(obj: bpy.types.Object, value: float, frame: float) -> bool:
 
     A curve that cannot be edited stays; see influence_problem().
     """
-    channels = _channels(obj)
+    channels = _channels(obj, frame)
     for one in channels:
-        if _problem(one):
+        if _problem(one, [frame]):
             continue
         _enable(one)
         if one.keyframes:
@@ -196,33 +226,43 @@ def key_influence(obj: bpy.types.Object, points: Iterable[tuple[float, float]]) 
     The curve before and after them stays, as far as it leads to existing keyframes. Raises SceneError if it cannot be
     edited.
     """
-    check_influence_editable(obj)
-    for one in _channels(obj):
+    found = sorted(points)
+    check_influence_editable(obj, [frame for frame, _ in found])
+    _insert_keys(obj, found)
+
+
+def _insert_keys(obj: bpy.types.Object, found: Sequence[tuple[float, float]]) -> None:
+    """Insert keyframes (frame, value), see key_influence(), in ascending order."""
+    first = found[0][0]
+    for one in _channels(obj, first):
         _enable(one)
-    channels, found = _channels(obj), sorted(points)
+    channels = _channels(obj, first)
     present = [[key.co.x for key in one.curve.keyframe_points] if one.curve is not None else [] for one in channels]
     for one in channels:
         for frame, value in found:
             _insert_key(one, frame, value)
-    for one, before in zip(_channels(obj), present, strict=True):
+    for one, before in zip(_channels(obj, first), present, strict=True):
         if one.curve is not None:
             _clean_up_keys(one.curve, before, sorted(one.curve_frame(frame) for frame, _ in found))
     _tag(obj)
 
 
-def influence_problem(obj: bpy.types.Object) -> str:
-    """Return why the user cannot edit the curve of the influence, with a fix; '' if it can be edited."""
-    return next(filter(None, map(_problem, _channels(obj))), "")
+def influence_problem(obj: bpy.types.Object, frames: Sequence[float]) -> str:
+    """Return why the user cannot edit the curve of the influence at frames, with a fix; '' if it can be edited.
+
+    frames: in ascending order. All of them need to be in the strip that plays at the first.
+    """
+    return next(filter(None, (_problem(one, frames) for one in _channels(obj, frames[0]))), "")
 
 
-def check_influence_editable(obj: bpy.types.Object) -> None:
-    """Raise SceneError if the curve of the influence cannot be edited."""
-    problem = influence_problem(obj)
+def check_influence_editable(obj: bpy.types.Object, frames: Sequence[float]) -> None:
+    """Raise SceneError if the curve of the influence cannot be edited at frames; see influence_problem()."""
+    problem = influence_problem(obj, frames)
     if problem:
         raise SceneError(f"{obj.name}: {problem}.")
 
 
-def _problem(one: InfluenceChannel) -> str:
+def _problem(one: InfluenceChannel, frames: Iterable[float]) -> str:
     curve = one.curve
     if curve is None:
         return ""
@@ -230,7 +270,7 @@ def _problem(one: InfluenceChannel) -> str:
         return "the curve of its Influence is locked; unlock it in the Graph Editor"
     if len(curve.sampled_points):
         return "the curve of its Influence consists of samples; choose Samples to Keys in the Graph Editor"
-    return ""
+    return one.uncovered_reason(frames)
 
 
 def _insert_key(one: InfluenceChannel, frame: float, value: float) -> None:
@@ -272,9 +312,9 @@ def _set_segments(key: bpy.types.Keyframe, is_present: bool, is_first: bool, is_
         key.interpolation = "BEZIER"
 
 
-def keyed_channels(obj: bpy.types.Object) -> list[InfluenceChannel]:
-    """Return the places of the influence that have an F-curve."""
-    return [one for one in _channels(obj) if one.curve is not None]
+def keyed_channels(obj: bpy.types.Object, frame: float | None = None) -> list[InfluenceChannel]:
+    """Return the places of the influence that have an F-curve. frame: only those that play at it."""
+    return [one for one in _channels(obj, frame) if one.curve is not None]
 
 
 def keyed_curves(obj: bpy.types.Object) -> list[bpy.types.FCurve]:
@@ -284,8 +324,9 @@ def keyed_curves(obj: bpy.types.Object) -> list[bpy.types.FCurve]:
 
 def influence_values(obj: bpy.types.Object, frames: Iterable[float]) -> tuple[float, ...]:
     """Return the keyed influence at some frames; () if it has no keyframes."""
-    one = next(iter(keyed_channels(obj)), None)
-    return tuple(map(one.evaluate, frames)) if one is not None and one.keyframes else ()
+    playing = [(frame, next(iter(keyed_channels(obj, frame)), None)) for frame in frames]
+    found = [one.evaluate(frame) for frame, one in playing if one is not None and one.keyframes]
+    return tuple(found) if len(found) == len(playing) else ()
 
 
 def _enable(one: InfluenceChannel) -> None:
@@ -314,9 +355,9 @@ def keep_user_settings(obj: bpy.types.Object) -> Iterator[None]:
     kept, speed = read_settings_of(modifier, _USER_SETTINGS), 1.0
     if modifier is not None and modifier.type == "MESH_CACHE" and modifier.play_mode == "SCENE":
         speed = modifier.frame_scale
-    curve = next((one.curve for one in _modifier_channels(obj)), None)
-    is_muted = curve is not None and curve.mute
-    if curve is not None:
+    found = (one.curve for one in _modifier_channels(obj))
+    curves = [curve for curve in found if curve is not None and not curve.mute]
+    for curve in curves:
         curve.mute = True
     try:
         yield
@@ -326,7 +367,7 @@ def keep_user_settings(obj: bpy.types.Object) -> Iterator[None]:
         if modifier is not None and modifier.type == "MESH_CACHE" and speed != 1.0:
             # It plays the sample (scale * frame - start).
             modifier.frame_scale, modifier.frame_start = speed, speed * modifier.frame_start
-        if curve is not None and not is_muted:
+        for curve in curves:
             curve.mute = False
 
 
@@ -352,8 +393,8 @@ def write_influence(obj: bpy.types.Object, kept: KeptInfluence | None) -> None:
     if kept.curve is None:
         set_influence(obj, kept.value, 0.0)
         return
-    key_influence(obj, [kept.curve.first_key])
-    for one in keyed_channels(obj):
+    _insert_keys(obj, [kept.curve.first_key])
+    for one in keyed_channels(obj, kept.curve.first_key[0]):
         if one.curve is not None:
             write_curve(one.curve, kept.curve if one.player is None else kept.curve.retimed(one.curve_frame))
     _tag(obj)

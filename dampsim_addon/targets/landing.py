@@ -106,7 +106,7 @@ def key_blend(obj: bpy.types.Object, kind: Blend, frame: float, length: float) -
     A landing and a fade-out lead from the current influence to 0, a fade-in from 0 to the current one.
     Raises SceneError if the bake cannot be blended.
     """
-    check_blend(obj, length)
+    check_blend(obj, kind, frame, length)
     points = blend_points(obj, kind, frame, length)
     key_influence(obj, points)
     set_handles(obj, points[0][0], points[1][0], Handles())
@@ -114,7 +114,7 @@ def key_blend(obj: bpy.types.Object, kind: Blend, frame: float, length: float) -
 
 def set_handles(obj: bpy.types.Object, first: float, last: float, handles: Handles) -> None:
     """Set level handles for the segment of a blend. Adjacent segments stay, unless the blend divides them."""
-    for one in keyed_channels(obj):
+    for one in keyed_channels(obj, first):
         if one.curve is None:
             continue
         # An action that plays backwards begins with the last frame.
@@ -144,7 +144,7 @@ def _level_cut(key: bpy.types.Keyframe, side: str) -> None:
 def neighbour_span(obj: bpy.types.Object, points: list[tuple[float, float]]) -> tuple[float, float]:
     """Return the frames between which the influence changes beside and in a blend. points: see blend_points()."""
     (first, start), (last, end) = points
-    for one in keyed_channels(obj)[:1]:
+    for one in keyed_channels(obj, first)[:1]:
         points_of_curve = one.curve.keyframe_points if one.curve is not None else ()
         keys = sorted((one.scene_frame(key.co.x), key.co.y) for key in points_of_curve)
         before = [key for key in keys if key[0] < first - SAME_FRAME][-1:]
@@ -154,8 +154,8 @@ def neighbour_span(obj: bpy.types.Object, points: list[tuple[float, float]]) -> 
     return first, last
 
 
-def check_blend(obj: bpy.types.Object, length: float) -> None:
-    """Raise SceneError if the object's bake cannot be blended over some frames."""
+def check_blend(obj: bpy.types.Object, kind: Blend, frame: float, length: float) -> None:
+    """Raise SceneError if the object's bake cannot be blended over some frames. frame: see blend_span()."""
     if not obj.dampsim.baked:
         raise SceneError(f"{obj.name}: it has no bake to blend; bake it first.")
     if not has_influence(obj):
@@ -166,4 +166,4 @@ def check_blend(obj: bpy.types.Object, length: float) -> None:
         raise SceneError(f"{obj.name}: its bake is muted, so that its motion cannot be blended; {fix}.")
     if length < MIN_LENGTH:
         raise SceneError(f"{obj.name}: a blend over fewer than {MIN_LENGTH} frames would jump; choose more frames.")
-    check_influence_editable(obj)
+    check_influence_editable(obj, blend_span(kind, frame, length))

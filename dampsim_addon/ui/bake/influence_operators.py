@@ -104,7 +104,7 @@ class DAMPSIM_OT_blend(_BakedObjectsOperator, ModalJob, Operator):
         found = []
         for obj in _baked_objects(context):
             try:
-                check_blend(obj, self.length)
+                check_blend(obj, Blend[self.kind], self.frame, self.length)
                 found.append(obj)
             except DampSimError as error:
                 report(self, {"ERROR"}, str(error))

@@ -145,7 +145,7 @@ def _draw_preview_range(layout: UILayout, obj: bpy.types.Object, context: Contex
 def _draw_influence(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
     if not has_influence(obj):
         return
-    problem = influence_problem(obj)
+    problem = influence_problem(obj, [float(context.scene.frame_current)])
     row = layout.row(align=True)
     row.enabled = not problem
     draw_property(row, obj.dampsim, "influence", "Influence", context)
