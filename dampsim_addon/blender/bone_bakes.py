@@ -158,8 +158,9 @@ def restore_groups(obj: bpy.types.Object, record: BoneRecord, bones: Collection[
     if not missing:
         return
     if record.count == len(obj.data.vertices):
-        rows = [dict(row) for row in read_memberships(obj, record.vertices)]
-        baked = [dict(row) for row in record.new]
+        every = {*obj.vertex_groups.keys(), *names}
+        rows = [_limited(row, every) for row in read_memberships(obj, record.vertices)]
+        baked = [_limited(row, every) for row in record.new]
         for name in missing:
             weights = [row.get(name) for row in baked]
             free = [one for one in obj.vertex_groups if one.name not in names and one.name not in bones]
@@ -209,12 +210,16 @@ def restore_weights(obj: bpy.types.Object, record: BoneRecord) -> None:
     relevant = {*parents, *parents.values(), *(record.changed_groups() & groups)}
     rows = []
     for place, row in enumerate(read_memberships(obj, vertices)):
-        now = {name: weight for name, weight in row if name in relevant}
-        if is_same and now == {name: weight for name, weight in record.new[place] if name in relevant}:
+        if is_same and _limited(row, relevant) == _limited(record.new[place], relevant):
             rows.append(_with_old_weights(row, record.old[place], relevant, groups))
         else:
             rows.append(_with_merged_weights(row, parents))
     write_memberships(obj, vertices, rows)
+
+
+def _limited(row: Memberships, groups: set[str]) -> dict[str, float]:
+    """Return the weights of a vertex in some groups, those above 1 as 1, which Blender's glTF exporter writes back."""
+    return {name: min(weight, 1.0) for name, weight in row if name in groups}
 
 
 def _with_old_weights(row: Memberships, old: Memberships, relevant: set[str], groups: set[str]) -> Memberships:

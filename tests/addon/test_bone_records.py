@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -114,6 +115,27 @@ def test_painted_weights_survive_clear(tmp_path: Path) -> None:
     after = {v.index: {g.group: g.weight for g in v.groups} for v in vertices}
     assert after[painted][obj.vertex_groups["hips"].index] >= 0.875
     assert {k: v for k, v in after.items() if k != painted} == {k: v for k, v in before.items() if k != painted}
+
+
+@pytest.mark.parametrize("edit", ["none", "rename"])
+def test_limited_weights_restore_old_ones(load: Load, edit: str, tmp_path: Path) -> None:
+    """Weights just above 1, which Blender's glTF exporter limits after the bake, are no change by the user."""
+    new_scene(8)
+    obj, _ = belly(tmp_path)
+    before = weights_by_group(obj)
+    bake()
+    bones = load("dampsim_addon.blender.bone_bakes")
+    record = bones.read_record(obj.data)
+    name = "chest"
+    place, vertex = next((k, v) for k, v in enumerate(record.vertices) if name in dict(record.new[k]))
+    obj.vertex_groups[name].add([vertex], 1.0, "REPLACE")
+    stored = [(one, 1.0001 if one == name else weight) for one, weight in record.new[place]]
+    new = [*record.new[:place], stored, *record.new[place + 1 :]]
+    bones.write_record(obj.data, replace(record, new=new))
+    if edit == "rename":
+        obj.vertex_groups[name].name = "Other"
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert weights_by_group(obj) == before
 
 
 def test_duplicate_keeps_shared_bones(load: Load, tmp_path: Path) -> None:
