@@ -86,9 +86,11 @@ def _skin_influences(obj: bpy.types.Object) -> Iterator[BoneInfluence]:
     rigs = [modifier.object for modifier in _armature_modifiers(obj) if modifier.use_vertex_groups]
     if obj.parent_type == "ARMATURE":
         rigs.append(obj.parent)
+    # Panels call this at each redraw, and Blender searches vertex groups one by one.
+    names = set(obj.vertex_groups.keys()) if rigs else set()
     for rig in dict.fromkeys(rig for rig in rigs if rig is not None and rig.type == "ARMATURE"):
         for bone in rig.data.bones:
-            if bone.use_deform and bone.name in obj.vertex_groups:
+            if bone.use_deform and bone.name in names:
                 yield BoneInfluence(rig, bone.name, True)
 
 

@@ -165,9 +165,11 @@ def _is_moved_by_bones(cls: type[Operator], context: Context, message: str, *, i
     is_skinned: the bones have to move single vertices.
     """
     objects = chosen_simulated(context)
-    message = next(filter(None, map(missing_weights_reason, objects)), message)
     pulls = (pull for obj in objects for pull in bone_influences(obj))
-    return is_met(cls, any(pull.is_skinned or not is_skinned for pull in pulls), message)
+    is_moved = any(pull.is_skinned or not is_skinned for pull in pulls)
+    if not is_moved:
+        message = next(filter(None, map(missing_weights_reason, objects)), message)
+    return is_met(cls, is_moved, message)
 
 
 class DAMPSIM_OT_free_bones(_FreeOperator, Operator):
