@@ -23,6 +23,22 @@ _KEYFRAME_SETTINGS = (
     *("co", "type", "interpolation", "easing", "amplitude", "period", "back"),
     *("handle_left_type", "handle_right_type", "handle_left", "handle_right"),
 )
+# Settings of a keyframe that belong to the segment behind it.
+_SEGMENT_SETTINGS = ("interpolation", "easing", "amplitude", "period", "back")
+# The other side of a keyframe, and the easing that plays as another one backwards.
+_OPPOSITES = {
+    "handle_left": "handle_right",
+    "handle_right": "handle_left",
+    "handle_left_type": "handle_right_type",
+    "handle_right_type": "handle_left_type",
+    "EASE_IN": "EASE_OUT",
+    "EASE_OUT": "EASE_IN",
+}
+# Automatic easing of a segment by its interpolation; others have none.
+_AUTO_EASING = {
+    **dict.fromkeys(("SINE", "QUAD", "CUBIC", "QUART", "QUINT", "EXPO", "CIRC"), "EASE_IN"),
+    **dict.fromkeys(("BACK", "BOUNCE", "ELASTIC"), "EASE_OUT"),
+}
 # Settings that are a frame and a value.
 _PLACES = ("co", "handle_left", "handle_right")
 _POINT_SETTINGS = ("frame", "min", "max")
@@ -59,13 +75,32 @@ class FCurveContents:
     def retimed(self, to_frame: Callable[[float], float]) -> FCurveContents:
         """Return the contents with other frames of keyframes and handles. F-curve modifiers stay.
 
-        to_frame: new frame of a frame.
+        to_frame: new frame of a frame. If it descends, the curve plays backwards. Two kinds of segments then differ, as
+        Blender has no reverse of them: constant ones, which hold the value at their start, and elastic ones with an
+        amplitude above their change.
         """
         keyframes = [
             [(name, (to_frame(one[0]), one[1]) if name in _PLACES else one) for name, one in key]
             for key in self.keyframes
         ]
-        return replace(self, keyframes=keyframes)
+        frames = [dict(key)["co"][0] for key in keyframes]
+        is_backward = bool(frames) and frames[0] > frames[-1]
+        return replace(self, keyframes=_backward(keyframes) if is_backward else keyframes)
+
+
+def _backward(keyframes: list[Settings]) -> list[Settings]:
+    """Return keyframes, in descending order of frames, as those of a curve that plays backwards."""
+    found = []
+    keys = [dict(key) for key in reversed(keyframes)]
+    for key, follower in zip(keys, [*keys[1:], keys[0]], strict=True):
+        made = {name: key[_OPPOSITES.get(name, name)] for name in key}
+        made |= {name: follower[name] for name in _SEGMENT_SETTINGS if name in key}
+        easing = made["easing"]
+        if easing == "AUTO":
+            easing = _AUTO_EASING.get(made["interpolation"], easing)
+        made["easing"] = _OPPOSITES.get(easing, easing)
+        found.append(list(made.items()))
+    return found
 
 
 def read_curve(curve: bpy.types.FCurve) -> FCurveContents:

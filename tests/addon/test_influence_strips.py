@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,6 +14,7 @@ from scenes import new_scene, wobbler
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
+EASINGS = ("AUTO", "EASE_IN", "EASE_OUT", "EASE_IN_OUT")
 
 
 def baked_with_strip(load: Load, folder: Path) -> tuple[bpy.types.Object, Any]:
@@ -118,3 +120,26 @@ def test_repeated_strip_is_refused(load: Load, tmp_path: Path) -> None:
     assert played(obj, 1, 8, 9, 10, 16, 17, 20)[3:5] == pytest.approx(played(obj, 2, 8))
     with pytest.raises(load("core.base.errors").SceneError, match="NLA strip 'Shot', which repeats; set its Repeat"):
         load("dampsim_addon.targets.influence").key_influence(obj, [(4.0, 0.5)])
+
+
+@pytest.mark.parametrize(("interpolation", "easing"), [
+    ("BEZIER", "AUTO"), ("LINEAR", "AUTO"), *product(("QUAD", "BACK", "ELASTIC"), EASINGS),
+])  # fmt: skip
+def test_reversed_influence_moves_along(load: Load, tmp_path: Path, interpolation: str, easing: str) -> None:
+    """A curve in a reversed strip plays the same in another target: its segments and handles are reversed."""
+    obj, strip = baked_with_strip(load, tmp_path)
+    influence = load("dampsim_addon.targets.influence")
+    influence.key_influence(obj, [(1.0, 0.8), (4.0, 0.3), (9.0, 0.6)])
+    keys = influence.keyed_curves(obj)[0].keyframe_points
+    keys[0].interpolation, keys[0].easing = interpolation, easing
+    keys[1].interpolation = "LINEAR"
+    # Blender's elastic segments have no reverse with an amplitude above their change.
+    keys[0].amplitude = 0.1
+    keys[0].handle_right_type = keys[1].handle_left_type = "FREE"
+    keys[0].handle_right, keys[1].handle_left = (2.5, 0.85), (3.5, 0.4)
+    strip.use_reverse = True
+    expected = played(obj, *range(1, 10))
+    assert expected[0] == pytest.approx(0.6, abs=1e-6)
+    obj.dampsim.target = "FRAME_KEYS"
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    assert influence.influence_values(obj, range(1, 10)) == pytest.approx(expected, abs=1e-5)
