@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -627,26 +626,3 @@ def test_preview_is_drawn(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     option.draw(bpy.context, obj, None)
     leg = len(ball(obj, 0))
     assert drawn == [leg, 0, len(obj.data.vertices) - leg]
-
-
-def test_many_bones_are_found_quickly(load: Load) -> None:
-    """The time to find the bones of an object, at each redraw, grows with their number, not with its square."""
-    chains = load("dampsim_addon.scene_reader.bone_chains")
-
-    def needed(count: int) -> float:
-        """Return the least processor time of several calls, s."""
-        obj, rig = dog(bones={"0": ""})
-        bpy.context.view_layer.objects.active = rig
-        bpy.ops.object.mode_set(mode="EDIT")
-        for name in map(str, range(1, count)):
-            rig.data.edit_bones.new(name).tail = (0.0, 0.0, 1.0)
-            obj.vertex_groups.new(name=name)
-        bpy.ops.object.mode_set(mode="OBJECT")
-        times = []
-        for _ in range(5):
-            start = time.process_time()
-            assert len(chains.bone_influences(obj)) == count
-            times.append(time.process_time() - start)
-        return min(times)
-
-    assert needed(1600) < 8.0 * needed(400)
