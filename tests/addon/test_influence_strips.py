@@ -70,7 +70,7 @@ def test_silent_strip_takes_no_keys(load: Load, tmp_path: Path, kind: str) -> No
 
 @pytest.mark.parametrize("is_same_track", [False, True])
 def test_strip_of_frame_takes_keys(load: Load, tmp_path: Path, is_same_track: bool) -> None:
-    """Of two strips, the one that plays at the frames takes the keyframes."""
+    """The strip that plays at the frames takes the keyframes, not the other one."""
     obj, strip = baked_with_strip(load, tmp_path)
     data, other = obj.animation_data, strip.action.copy()
     if is_same_track:

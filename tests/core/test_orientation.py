@@ -76,7 +76,7 @@ def test_moebius_strip_is_unchanged() -> None:
 def fans_around(triangles: np.ndarray) -> list[list[int]]:
     """Return the triangles of the fans around each triangle."""
     fans = CornerFans.of(triangles, Topology.from_triangles(triangles).triangle_edges)
-    members, place = fans.around(np.arange(len(triangles)))
+    members, place = fans.triangles_of_fans(np.arange(len(triangles)))
     return [sorted(set(members[place == k].tolist())) for k in range(len(triangles))]
 
 

@@ -161,7 +161,7 @@ def heights_above_sheet(surface: Triangles, fans: CornerFans, triangle: Index, p
     height = plane_heights(surface, triangle[:, None], points)[:, 0]
     weights = closest_points_on_triangles(np.ascontiguousarray(points.T), surface.corners.take(triangle, axis=2))[0]
     unclear = np.flatnonzero((weights == 0.0).any(axis=0))
-    around, row = fans.around(triangle[unclear])
+    around, row = fans.triangles_of_fans(triangle[unclear])
     heights = plane_heights(surface, around[:, None], points[unclear[row]])[:, 0]
     differs = np.bincount(row, heights * height[unclear[row]] < 0.0, minlength=len(unclear)) > 0.0
     kept = np.flatnonzero(differs[row])

@@ -211,7 +211,7 @@ class CornerFans:
         count = np.bincount(fan)
         return CornerFans(fan, np.cumsum(count) - count, count, np.argsort(fan, kind="stable") // 3, is_end)
 
-    def around(self, triangles: Index) -> tuple[Index, Index]:
+    def triangles_of_fans(self, triangles: Index) -> tuple[Index, Index]:
         """Return the triangles (m,) of the fans at the corners of triangles (k,), and the place (m,) in k of each."""
         fan = self.fan[3 * triangles[:, None] + np.arange(3)].ravel()
         count = self.count[fan]
