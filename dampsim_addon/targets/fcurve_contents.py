@@ -131,8 +131,12 @@ def write_curve(curve: bpy.types.FCurve, contents: FCurveContents) -> None:
         made: Any = curve.modifiers.new(one.kind)
         # The start of a range precedes its end, and both the lengths of its fades.
         apply_settings(made, one.settings)
-        for settings in one.points:
-            apply_settings(made.control_points.add(dict(settings)["frame"]), settings)
+        points = [dict(settings) for settings in one.points]
+        for point in points:
+            made.control_points.add(point["frame"])
+        for name in _POINT_SETTINGS if points else ():
+            # Setting a property of one point reads beyond its memory in Blender, which may end it.
+            made.control_points.foreach_set(name, [point[name] for point in points])
     apply_settings(curve, contents.settings)
     curve.update()
 

@@ -497,7 +497,10 @@ def test_influence_curve_moves_whole(load: Load, tmp_path: Path, target: str) ->
     limits = curve().modifiers.new("LIMITS")
     limits.use_max_y, limits.max_y, limits.use_restricted_range = True, 0.8, True
     limits.frame_start, limits.frame_end, limits.blend_out = 1.0, 8.0, 2.0
-    curve().modifiers.new("ENVELOPE").control_points.add(5.0).min = -0.9
+    envelope = curve().modifiers.new("ENVELOPE")
+    envelope.control_points.add(5.0)
+    # Setting it at the point itself may end Blender.
+    envelope.control_points.foreach_set("min", [-0.9])
     curve().modifiers.new("GENERATOR").poly_order = 2
     curve().modifiers[-1].coefficients = (0.05, 0.9, 0.0)
     curve().extrapolation = "LINEAR"
