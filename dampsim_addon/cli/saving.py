@@ -15,6 +15,7 @@ from ...core.frames.cache import LockBusy, file_lock
 from ..blender.archives import whole_blend
 from ..session import SessionState, Subscriber
 from ..work.operators import call_operator
+from .options import UsageError
 
 _FIX = "choose another file with --output"
 
@@ -78,8 +79,10 @@ def reserved_file(options: argparse.Namespace) -> Iterator[None]:
 
 
 def save_file(options: argparse.Namespace) -> None:
-    """Save the .blend file to --output, or in place. Raises SceneError."""
+    """Save the .blend file to --output, or in place. Raises SceneError, and UsageError without a path."""
     path = _saved_path(options)
+    if not path:
+        raise UsageError("dampsim: the scene was never saved; give --output")
     failed, fix = f"{path}: the file cannot be saved", f"{_FIX}, or free some space"
     _check_unchanged(path)
     with whole_blend(Path(path), failed, fix):
