@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from collections.abc import Callable
 from functools import cache
 from math import isclose
 from pathlib import Path
@@ -124,6 +125,15 @@ def _material_summary(path: Path) -> str:
     return ", ".join(text.format(float(values[name])) for name, text in named.items() if name in values)
 
 
+def _report_error(operator: Any, edit: Callable[[], set[str]]) -> set[str]:
+    """Return the result of an operator's edit; report its ParameterError, and return that it is cancelled."""
+    try:
+        return edit()
+    except ParameterError as error:
+        report(operator, {"ERROR"}, str(error))
+        return {"CANCELLED"}
+
+
 class MaterialChoice:
     """Base class of operators that set dials to those of a material."""
 
@@ -138,14 +148,12 @@ class MaterialChoice:
         return str(properties.text)
 
     def execute(self, context: Context) -> set[str]:
-        try:
-            if not Path(self.filepath).is_file():
-                raise ParameterError(f"The material file '{self.filepath}' is missing. Choose another material.")
-            values = preset_values(Path(self.filepath))
-        except ParameterError as error:
-            report(self, {"ERROR"}, str(error))
-            return {"CANCELLED"}
-        self.apply(context, values)
+        return _report_error(self, lambda: self._read_and_apply(context))
+
+    def _read_and_apply(self, context: Context) -> set[str]:
+        if not Path(self.filepath).is_file():
+            raise ParameterError(f"The material file '{self.filepath}' is missing. Choose another material.")
+        self.apply(context, preset_values(Path(self.filepath)))
         return {"FINISHED"}
 
     def apply(self, context: Context, values: dict[str, Any]) -> None:
@@ -185,12 +193,8 @@ class MaterialSaver(AddPresetBase):
     preset_subdir = _FOLDER
 
     def execute(self, context: Context) -> set[str]:
-        try:
-            done: Any = super().execute(context)
-            return set(done)
-        except ParameterError as error:
-            report(self, {"ERROR"}, str(error))
-            return {"CANCELLED"}
+        save: Any = super().execute
+        return _report_error(self, lambda: set(save(context)))
 
     def add(self, context: Context, filepath: str) -> None:
         """Write a preset in place of Blender's own code, which leaves a part of it on a full disk."""
@@ -239,15 +243,14 @@ class DAMPSIM_OT_preset_remove(Operator):
         return True
 
     def execute(self, context: Context) -> set[str]:
+        return _report_error(self, lambda: self._remove(context))
+
+    def _remove(self, context: Context) -> set[str]:
         name = current_material(context.object.dampsim)
-        try:
-            path = self._file(context.object.dampsim, name)
-            fix = "check the permissions of its folder"
-            with disk_errors(f"Material '{name}' cannot be removed from {path.parent}", fix, ParameterError):
-                path.unlink()
-        except ParameterError as error:
-            report(self, {"ERROR"}, str(error))
-            return {"CANCELLED"}
+        path = self._file(context.object.dampsim, name)
+        fix = "check the permissions of its folder"
+        with disk_errors(f"Material '{name}' cannot be removed from {path.parent}", fix, ParameterError):
+            path.unlink()
         report(self, {"INFO"}, f"Removed material '{name}'. Objects keep its values.")
         return {"FINISHED"}
 
