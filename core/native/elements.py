@@ -172,9 +172,9 @@ class CompiledShell:
 
         places, mirrored: (c, 4) of pair_nodes(), and of the transposed blocks.
 
-        The result consists of the slots (e, 4), see couples(), of the offsets (u + 1,) of the products of each block,
-        of the node of a hinge (4 times the hinge plus its place) and the couple (k,) of each product, and of the places
-        (u,) of the blocks, of two transposed ones the first.
+        The result has five arrays: the slots (e, 4), see couples(); the offsets (u + 1,) of the products of each block;
+        for each product its node (k,), which is 4 times the hinge plus the place in it, and its couple (k,); and the
+        places (u,) of the blocks. Two transposed blocks have the place of the first one.
         """
         hinge, _, slots = self.couples()
         couple, corner = np.nonzero((places >= 0) & (places <= mirrored))

@@ -322,7 +322,7 @@ def _check_blocks(loaded: KernelLibrary) -> bool:
     shift, products = np.zeros(1, dtype=np.float32), (np.full(5, -1, dtype=np.int32), np.zeros((1, 2), dtype=np.int32))
     matrix, factors = np.full((2, 4, 3, 4), np.nan, dtype=np.float32)
     _call(loaded.block_pairs, 2, *rows, np.zeros(2, dtype=np.int32), *products)
-    # Of three coupled nodes, only the block of the last two has a pair.
+    # Three nodes are coupled, and only the block of the last two has a pair.
     three = (np.array(one, dtype=np.int32) for one in ([0, 3, 6, 9], 3 * [0, 1, 2], [0, 4, 8]))
     offsets, pairs = np.full(10, -1, dtype=np.int32), np.full((1, 2), -1, dtype=np.int32)
     count = _call(loaded.block_pairs, 3, *three, np.zeros(3, dtype=np.int32), offsets, pairs)

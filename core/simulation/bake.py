@@ -149,8 +149,8 @@ def _with_guards_of(guards: dict[str, tuple[int, ...]], frame: Frame) -> dict[st
 def check_kept_frames(cache: FrameCache, scene: Scene) -> None:
     """Raise CacheError if cached frames, which a bake should keep, cannot fit a scene, before its model is built.
 
-    It compares the inputs that are constant over the frames, and the first frame, which needs a single sample. Inputs
-    of later frames are sampled at substeps, which depend on the model: bake() compares them.
+    It compares the inputs that are constant over the frames, and the first frame, which needs a single sample. bake()
+    compares the inputs of later frames, because their samples depend on the substeps and so on the model.
     """
     number = scene.first
     if number in _reusable_frames(cache, cache_inputs(scene), number, scene.last, None):

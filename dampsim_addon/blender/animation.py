@@ -93,7 +93,7 @@ def repetition_length(strip: Any) -> float:
 
 
 def played_curves(block: bpy.types.ID, path: str) -> list[tuple[Any, bpy.types.FCurve]]:
-    """Return the F-curves of a single value in what is heard, with their players, see to_scene_frame().
+    """Return the F-curves of one value in the active action and in heard strips, with players, see to_scene_frame().
 
     The active action comes first, then the strips from the highest track down.
     """

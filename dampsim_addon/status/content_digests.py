@@ -38,7 +38,7 @@ _CONTENT_TYPES = ("IMAGE", "MOVIECLIP", "CACHEFILE", "VOLUME")
 _GEOMETRY_NODES = bpy.types.GeometryNodeTree
 # Larger images are told apart by their files. While they are edited, that is all that is known of them.
 _MAX_PIXELS = 512 * 512
-# Of larger files, this number of blocks of this size (bytes), evenly spaced, is read.
+# Larger files are read in this number of evenly spaced blocks of this size in bytes.
 _BLOCK_COUNT, _BLOCK_SIZE = 64, 65536
 # Blocks of each file of a sequence, their size, and the largest number of files that are read, evenly spaced.
 _SEQUENCE_BLOCKS, _SEQUENCE_BLOCK_SIZE, _MAX_FILES = 16, 4096, 200
@@ -46,7 +46,7 @@ _SEQUENCE_BLOCKS, _SEQUENCE_BLOCK_SIZE, _MAX_FILES = 16, 4096, 200
 _INTERVAL = 2.0
 # Sources of images that have one file for each frame, or for each tile.
 _MANY_FILES = {"SEQUENCE", "TILED"}
-# Last number in a name without extension, or the placeholder for that of a tile, and what it stands for.
+# A name without extension, divided at its last number or at the placeholder of a tile; and numbers of the latter.
 _NUMBER = re.compile(r"(.*)(<UVTILE>|<UDIM>|(?<!\d)\d+)(\D*)")
 _TILE_NUMBERS = {"<UVTILE>": r"u\d+_v\d+"}
 

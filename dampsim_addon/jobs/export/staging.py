@@ -131,7 +131,7 @@ def _layer_collections(root: bpy.types.LayerCollection) -> Iterator[bpy.types.La
 def _visibility_for_export(objects: Iterable[bpy.types.Object], view_layer: bpy.types.ViewLayer) -> Iterator[None]:
     """Context in which objects are neither hidden by the eye icon, also of their collections, nor unselectable.
 
-    Nobody has to show a rig for an export. Blender evaluates hidden objects, but not disabled ones.
+    A rig may stay hidden for an export: Blender evaluates hidden objects, but not disabled ones.
     """
     objects = [one for one in objects if has_object(view_layer.objects, one)]
     hidden = [one for one in objects if one.hide_get(view_layer=view_layer)]
