@@ -178,7 +178,9 @@ def edit_influence_curve(load: Load, obj: bpy.types.Object, chance: random.Rando
             made.use_restricted_range = made.use_influence = True
             made.frame_start, made.frame_end, made.blend_in, made.influence = 2.0, 9.0, 1.5, 0.4
             if kind == "ENVELOPE":
-                made.control_points.add(4.0).max = 0.7
+                made.control_points.add(4.0)
+                # Setting it at the point itself may end Blender.
+                made.control_points.foreach_set("max", [0.7])
             elif kind == "GENERATOR":
                 made.poly_order = 2
                 made.coefficients = (0.1, 0.5, 0.01)

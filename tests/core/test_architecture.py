@@ -106,6 +106,16 @@ def test_addon_keeps_state_in_its_session() -> None:
     assert touching == {"session.py"}
 
 
+def test_envelope_points_are_set_together() -> None:
+    """Blender reads beyond the memory of a point of an envelope if a property of it is set. foreach_set does not."""
+    adding = ".control_points.add("
+    for path in [*ADDON, *(ROOT / "tests" / "addon").rglob("*.py"), *(ROOT / "tests" / "window").rglob("*.py")]:
+        source = path.read_text(encoding="utf-8")
+        statements = [ast.unparse(node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Expr)]
+        unused = [line for line in statements if adding in line and line.endswith(")")]
+        assert len(unused) == source.count(adding), path
+
+
 def test_core_imports_without_blender() -> None:
     modules = [".".join(("dampsim", *p.relative_to(ROOT).with_suffix("").parts)) for p in CORE]
     script = (
