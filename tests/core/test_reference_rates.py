@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ from dampsim.core.materials.rod_bending import AngleStrain, TangentStrain, rod_b
 from dampsim.core.materials.strain_energy import isotropic_moduli as components_of
 from dampsim.core.materials.strain_energy import tensile_stress
 from dampsim.core.materials.strains import GreenStrain, SpringStrain, components_from_tensors, tensors_from_components
+from dampsim.core.system.discretization import BodyDiscretization
 from dampsim.core.system.system import System, build_system
 from references import elastic, rates
 
@@ -166,6 +168,40 @@ def test_painted_damping_reaches_nodes(what: type[BodyKind]) -> None:
         assert what.build(still).block.damping_scale is None
         found = what.build(replace(still, damping_map=np.full(len(still.surface.vertices), 0.3))).block
         np.testing.assert_allclose(found.damping_scale, np.full(len(found.rest), 0.3), rtol=1e-12)
+
+
+def damping_of_block(block: BodyDiscretization, x: np.ndarray, stiffness: float, **dials: object) -> np.ndarray:
+    damping = make_damping("STRAIN_RATE", SimpleNamespace(blocks=(block,)), stiffness, **dials)  # type: ignore[arg-type]
+    return np.asarray(damping.matrix(x).toarray())  # type: ignore[union-attr]
+
+
+def blocks_with_strain_rate() -> dict[str, BodyDiscretization]:
+    """Return a block of each kind that strain-rate damping supports, and a solid with fibres."""
+    found = {what.name: what.build(body(what)).block for what in KINDS if what.name not in ("WEAVE", "RIGID")}
+    solid_kind = next(what for what in KINDS if what.name == "SOLID")
+    fibres = np.ones(len(body(solid_kind).surface.vertices))
+    found["FIBRES"] = solid_kind.build(replace(body(solid_kind, fibres_along="X"), fibre_map=fibres)).block
+    return found
+
+
+def test_strain_rate_damping_follows_stiffness() -> None:
+    """With factors, the damping of every energy is proportional to the stiffness and the damping ratio."""
+    for name, block in blocks_with_strain_rate().items():
+        x = block.rest + 0.01 * np.random.default_rng(5).standard_normal(block.rest.shape)
+        plain = damping_of_block(block, x, 1.0, damping_ratio=0.3)
+        assert np.abs(plain).max() > 0.0, name
+        assert_close(damping_of_block(block, x, 2.5, damping_ratio=0.3), 2.5 * plain)
+        assert_close(damping_of_block(block, x, 1.0, damping_ratio=0.6), 2.0 * plain)
+
+
+def test_viscosity_values_alone_damp_flesh() -> None:
+    """With values, neither the stiffness, nor the damping ratio, nor fibres change the damping of a solid."""
+    blocks = blocks_with_strain_rate()
+    x = blocks["SOLID"].rest + 0.01 * np.random.default_rng(5).standard_normal(blocks["SOLID"].rest.shape)
+    dials = {"viscosity_by": "VALUES", "lambda_d_value": 30.0, "mu_d_value": 20.0}
+    plain = damping_of_block(blocks["SOLID"], x, 1.0, damping_ratio=0.1, **dials)
+    for name in ("SOLID", "FIBRES"):
+        assert_close(damping_of_block(blocks[name], x, 2.5, damping_ratio=0.3, **dials), plain)
 
 
 def test_triangle_damping_scales_with_moduli() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from damping_cases import RELATIVE_TOLERANCE, VELOCITY_METHODS, assert_close, make_damping
+from damping_cases import MATRIX_METHODS, RELATIVE_TOLERANCE, VELOCITY_METHODS, assert_close, make_damping
 from dampsim.core.literature.damping.clusters import CLUSTERS, Mesh, ring_clusters
 from dampsim.core.literature.damping.damping import BlockwiseDamping, removed_fraction, retained_fraction
 from dampsim.core.literature.damping.torque import TORQUE_SCHEMES
@@ -152,18 +152,23 @@ def test_edge_scheme_factor_at_most_one(torque: str) -> None:
 
 
 def test_blockwise_damping_acts_per_body() -> None:
+    """Each block of a system is damped as it would be alone, by every damping of the registry; one has none."""
     system = random_bar(False)
     count = len(system.rest)
-    one, other = make_damping("POINT", system, gamma=0.5), make_damping("STRAIN_RATE", system)
-    both = BlockwiseDamping(
-        [(slice(0, count), one), (slice(count, 2 * count), other), (slice(2 * count, 3 * count), None)]
-    )
-    x, v = np.tile(system.rest, (3, 1)), np.random.default_rng(0).standard_normal((3 * count, 3))
-    slowed = both.damp_velocities(x, v, v, H)
-    assert_close(slowed[:count], one.damp_velocities(x[:count], v[:count], v[:count], H))
-    assert (slowed[count:] == v[count:]).all()
-    matrix = both.matrix(x)
+    dampings = [make_damping(name, system, **({"damp_current": True} if name == "SPRING" else {}))
+                for name in {**VELOCITY_METHODS, **MATRIX_METHODS}]  # fmt: skip
+    parts = [slice(k * count, (k + 1) * count) for k in range(len(dampings) + 1)]
+    both = BlockwiseDamping([*zip(parts, dampings, strict=False), (parts[-1], None)])
+    rng = np.random.default_rng(0)
+    x = np.tile(system.rest, (len(parts), 1)) * rng.uniform(0.9, 1.1, (len(parts) * count, 3))
+    start, predicted = rng.standard_normal((2, len(x), 3))
+    damped, matrix = both.damp_velocities(x, start, predicted, H), both.matrix(x)
     assert matrix is not None
-    wanted = np.zeros((9 * count, 9 * count))
-    wanted[3 * count : 6 * count, 3 * count : 6 * count] = other.matrix(system.rest).toarray()  # type: ignore[union-attr]
+    wanted = np.zeros((x.size, x.size))
+    for part, one in zip(parts, dampings, strict=False):
+        assert_close(damped[part], one.damp_velocities(x[part], start[part], predicted[part], H))
+        own = one.matrix(x[part])
+        if own is not None:
+            wanted[3 * part.start : 3 * part.stop, 3 * part.start : 3 * part.stop] = own.toarray()
+    assert (damped[parts[-1]] == predicted[parts[-1]]).all()
     assert_close(matrix, wanted)

@@ -14,7 +14,7 @@ from dampsim.core.settle.law import BackwardEulerLaw
 from dampsim.core.system.state import YarnHistory
 from dampsim.core.system.weave_term import FrozenSliding
 from dampsim.core.yarns import elements
-from dampsim.core.yarns.energy import SlidingFriction, YarnElasticity, gravity_energy
+from dampsim.core.yarns.energy import SlidingFriction, YarnElasticity, YarnHessians, gravity_energy
 from dampsim.core.yarns.woven_cloth import WovenCloth
 from references.elastic import slopes
 from references.yarns import Rectangle, angle, angle_rate, bend_rate, huber
@@ -116,8 +116,11 @@ def test_projected_hessians_near_rest(seed: int) -> None:
     one = thick_swatch()
     cloth, rng = one.cloth, np.random.default_rng(seed)
     elastic, fine = YarnElasticity(cloth, 20.0), 1e-5
-    x = one.system.rest * np.array([1.05, 1.08, 1.0]) + fine * PITCH * rng.standard_normal(one.system.rest.shape)
+    x = one.system.rest * np.array([1.6, 1.7, 1.0]) + fine * PITCH * rng.standard_normal(one.system.rest.shape)
     u = cloth.rest_arc_lengths + 0.01 * PITCH * rng.standard_normal(len(cloth.rest_arc_lengths)) * cloth.can_slide
+    # Two neighbours slide towards each other until they jam. All segments stay taut.
+    u[rng.choice(cloth.segments[cloth.can_slide[cloth.segments].all(axis=1)])] += 0.27 * PITCH * np.array([1.0, -1.0])
+    assert (cloth.lengths(u) < cloth.jam_lengths).sum() == 1
     blocks, size = elastic.element_hessians(x, u), cloth.unknown_count
     matrix = np.zeros((size + 1, size + 1))
     groups = (
@@ -244,6 +247,76 @@ def test_stretch_damping_uses_strain_rate() -> None:
     # The finite differences have an error of 1e-6.
     expected = beta * 20.0 * cloth.material.stretch * cloth.lengths(u) * rate**2
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def damping_power(cloth: WovenCloth, hessians: YarnHessians, v: np.ndarray) -> float:
+    """Return v C v in W of velocities (triples, 3)."""
+    everything = np.append(v.ravel(), 0.0)
+    parts = (
+        (cloth.stretch_unknowns, hessians.stretch),
+        (cloth.bend_unknowns, hessians.bend),
+        (cloth.shear_unknowns, hessians.shear),
+    )
+    return sum(float(np.einsum("si,sij,sj->", everything[at], one, everything[at])) for at, one in parts)
+
+
+def random_velocities(cloth: WovenCloth, rng: np.random.Generator) -> np.ndarray:
+    v = rng.standard_normal((cloth.triples, 3))
+    v[cloth.count :, 2] = 0.0
+    return v
+
+
+@pytest.mark.parametrize("bend", [1e-4, 0.3])
+def test_bending_damping_uses_strain_rate(bend: float) -> None:
+    """[SRD] (12): v C v = 2 beta B/L sum rate^2, with the rate (24) of small angles and (21) of the others."""
+    one = thick_swatch()
+    cloth, rng = one.cloth, np.random.default_rng(6)
+    x = one.system.rest + bend * PITCH * rng.standard_normal(one.system.rest.shape)
+    u = cloth.rest_arc_lengths + 0.1 * PITCH * rng.standard_normal(len(cloth.rest_arc_lengths)) * cloth.can_slide
+    v, beta, expected = random_velocities(cloth, rng), 0.016, 0.0
+    dx, _ = cloth.split_unknowns(v)
+    D = cloth.lengths(u)
+    for first, last in cloth.bends:
+        (i, j), (_, k) = cloth.ends[first], cloth.ends[last]
+        edges = x[j] - x[i], x[k] - x[j], dx[j] - dx[i], dx[k] - dx[j]
+        rate = bend_rate(*edges) if angle(*edges[:2]) < 0.1 else angle_rate(*edges)
+        expected += 2.0 * beta * 20.0 * cloth.material.bend / (D[first] + D[last]) * float(np.sum(rate**2))
+    found = damping_power(cloth, YarnElasticity(cloth, 20.0).strain_rate_hessians(x, u, 0.0, beta), v)
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("part", ["stretch", "bend"])
+def test_yarn_rayleigh_damping_scales_stiffness(part: str) -> None:
+    """[SRD] (11): the power of Rayleigh damping is beta v K v of stretch or bending, here of taut, straight yarns."""
+    one = thick_swatch()
+    without = {"shear": 0.0, "bend" if part == "stretch" else "stretch": 0.0}
+    cloth = replace(one.cloth, material=replace(one.cloth.material, **without))
+    rng, step = np.random.default_rng(7), 1e-8
+    x, u, v = one.system.rest * np.array([1.05, 1.08, 1.0]), cloth.rest_arc_lengths, random_velocities(cloth, rng)
+    dx, du = cloth.split_unknowns(step * v)
+    elastic = YarnElasticity(cloth, 20.0)
+    ahead, behind = (elastic.value_gradient(x + sign * dx, u + sign * du)[1] for sign in (1.0, -1.0))
+    expected = 0.03 * float((ahead - behind) @ v.ravel()) / (2.0 * step)
+    found = damping_power(
+        cloth, YarnElasticity(one.cloth, 20.0).rayleigh_hessians(x, u, **{"stretch": 0.0, "bend": 0.0, part: 0.03}), v
+    )
+    # The finite differences have an error of 1e-6.
+    assert expected > 0.0
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_yarn_directions_are_segment_means() -> None:
+    """The direction of a yarn at a node is the mean of its segments there, at its ends that of the last one."""
+    one = thick_swatch()
+    cloth, rng = one.cloth, np.random.default_rng(8)
+    x = one.system.rest + 0.1 * PITCH * rng.standard_normal(one.system.rest.shape)
+    u = cloth.rest_arc_lengths + 0.1 * PITCH * rng.standard_normal(len(cloth.rest_arc_lengths)) * cloth.can_slide
+    found, counts = cloth.directions(x, u), set()
+    for passing, direction in enumerate(found):
+        own = [(x[cloth.node[b]] - x[cloth.node[a]]) / (u[b] - u[a]) for a, b in cloth.segments if passing in (a, b)]
+        np.testing.assert_allclose(direction, sum(own) / len(own), rtol=1e-12, atol=1e-12)
+        counts.add(len(own))
+    assert counts == {1, 2}
 
 
 def test_largest_step_keeps_crossings_apart() -> None:
