@@ -14,6 +14,7 @@ from scipy.spatial.transform import Rotation
 from builders import run_to_end
 from dampsim.core.base.arrays import Array
 from dampsim.core.base.errors import SceneError
+from dampsim.core.bodies.kind import BASE_YOUNG
 from dampsim.core.gait import gait_search, rollout_batch
 from dampsim.core.gait.gait_search import Walk, WalkSearch, _advice, find_walks, select_distinct, select_trials
 from dampsim.core.gait.rollout_batch import RolloutBatch, RolloutState
@@ -22,6 +23,8 @@ from dampsim.core.scene.muscles import Controller, Sensor, SensorType
 from dampsim.core.scene.parameters import ColliderSettings
 from dampsim.core.settle.law import Coefficients
 from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.system.state import BlockHistory, MuscleHistory
+from dampsim.core.system.switched_springs import SwitchedSprings
 from supports import collider, plane, wave_sheet
 
 Steps = Generator[int, None, Array]
@@ -274,6 +277,38 @@ def test_rollout_step_matches_equation(monkeypatch: pytest.MonkeyPatch) -> None:
     assert wanted == pytest.approx(force, abs=1e-8 * np.abs(force).max())
     assert after.force[0] == pytest.approx(elastic, abs=1e-10 * np.abs(elastic).max())
     assert after.force_change[0] == pytest.approx(elastic - f, abs=1e-10 * np.abs(elastic).max())
+
+
+def test_rollout_springs_match_simulation() -> None:
+    """Rest length, stiffness and damper of each spring are those of the simulation, whichever muscles are on."""
+    body = looper()
+    assert body.controller is not None
+    rng = np.random.default_rng(2)
+    muscles = tuple(
+        replace(one, length=a, stiffness=b, stiffness_on=c, damping=d, damping_on=e)
+        for one, (a, b, c, d, e) in zip(body.controller.muscles, rng.uniform(0.2, 2.0, (9, 5)), strict=False)
+    )
+    body = replace(body, controller=replace(body.controller, muscles=muscles))
+    crowd = make_batch(body)
+    simulation = Simulation(walk_scene(body, 1.0))
+    scale, block = simulation.young(body.name) / BASE_YOUNG, simulation.model_of(body.name).block
+    (switched,) = (term for term in block.terms if isinstance(term, SwitchedSprings))
+    is_muscle, x = crowd.muscle >= 0, crowd.start + 0.01 * rng.standard_normal(crowd.start.shape)
+    ends = crowd.spring_nodes[is_muscle]
+    unit = x[ends[:, 0]] - x[ends[:, 1]]
+    unit /= np.linalg.norm(unit, axis=1)[:, None]
+    masks = [np.array(on) for on in np.ndindex(*[2] * len(muscles))]
+    for on in np.array(masks, dtype=bool):
+        length, k, c = (one[0, is_muscle] for one in crowd._spring_parameters(on[None]))
+        strain = switched.energy_when_active(on).strain
+        np.testing.assert_allclose(length, strain.lengths, rtol=1e-12)
+        np.testing.assert_allclose(k, scale * switched.energy_when_active(on).weights / strain.lengths**2, rtol=1e-12)
+        history = BlockHistory(muscles=MuscleHistory(on, np.zeros(len(on))))
+        matrix = switched.damping_matrix(history, x)
+        assert matrix is not None
+        v = rng.standard_normal(x.shape)
+        rate = ((v[ends[:, 0]] - v[ends[:, 1]]) * unit).sum(axis=1)
+        assert c @ rate**2 == pytest.approx(scale * float(v.ravel() @ (matrix @ v.ravel())), rel=1e-10)
 
 
 def test_rollout_turn_about_vertical() -> None:
