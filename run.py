@@ -209,6 +209,8 @@ def main() -> None:
         # Does not need the plotting libraries.
         run(environment("core"), "tools/parameters_page.py")
     elif options.task == "docs":
+        # The page about the papers quotes the verdict of the shirt's page.
+        run(environment("bpy"), "tools/shirt_page.py")
         run(environment("docs"), "tools/validate.py", *rest)
         run(environment("bpy"), "tools/samples_page.py")
     else:
