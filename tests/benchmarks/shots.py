@@ -10,9 +10,11 @@ No test depends on them.
 | flag | 651 vertices, pinned along an edge | wind and turbulence |
 | table | 625 vertices with self-collision | falls over a cylinder |
 | cape | 713 vertices, pinned along the shoulders | a walking body of 6,000 vertices |
+| gathered | the same with a cape in folds: its hem is 2.6 times as long as its pinned edge | the same body |
 | shirt | about 2,900 vertices with sleeves and self-collision | a running body |
 | skirt | 2,000 vertices with self-collision | walking legs |
 | net | 121 vertices without faces, pinned around | a ball that sinks into it |
+| sheet | 10,000 vertices, pinned along an edge | falls from horizontal |
 
 The shot `hair` runs with DampSim alone, see hair.py in this folder.
 """
@@ -229,6 +231,20 @@ def cape(scene: bpy.types.Scene) -> bpy.types.Object:
     return worn(obj, rig, "chest")
 
 
+def gathered(scene: bpy.types.Scene) -> bpy.types.Object:
+    """Build a cape that is gathered along the shoulders. Its hem is 2.6 times as long as its pinned edge."""
+    rig = person(scene, 0.25, 12.0, 1.4)
+    rows, columns = 23, 31
+    down, across = np.meshgrid(np.linspace(0.0, 1.0, rows), np.linspace(-1.0, 1.0, columns), indexing="ij")
+    fold = 1.0 - np.cos(5.0 * math.pi * (across + 1.0) + 0.9 * np.sin(2.1 * (across + 1.0)))
+    out = 0.09 * (0.2 + 0.8 * down) * (1.0 + 0.35 * np.cos(3.3 * across + 0.6)) * fold
+    deep, wide, turn = 0.18 + 0.08 * down + out, 0.31 + 0.13 * down + out, math.pi + 1.4 * across
+    points = np.stack([deep * np.cos(turn), wide * np.sin(turn), 1.46 - 1.0 * down], axis=2)
+    obj = mesh_object(scene, "Cape", points, grid_faces(rows, columns), [])
+    pin(obj, np.arange(rows * columns) < columns)
+    return worn(obj, rig, "chest")
+
+
 def skirt(scene: bpy.types.Scene) -> bpy.types.Object:
     rig = person(scene, 0.6, 12.0, 1.4)
     rows, around = 25, 80
@@ -292,6 +308,13 @@ def net(scene: bpy.types.Scene) -> bpy.types.Object:
     return obj
 
 
+def sheet(scene: bpy.types.Scene) -> bpy.types.Object:
+    y, x = np.meshgrid(np.linspace(-0.5, 0.5, 100), np.linspace(0.0, 1.0, 100), indexing="ij")
+    obj = mesh_object(scene, "Sheet", np.stack([x, y, np.full_like(x, 1.2)], axis=2), grid_faces(100, 100), [])
+    pin(obj, vertices(obj)[:, 0] < 1e-6)
+    return obj
+
+
 @dataclass(frozen=True)
 class Shot:
     """A shot. build: adds its objects to a scene and returns the simulated one. kind, air: its settings in DampSim."""
@@ -306,9 +329,11 @@ SHOTS = {
     "flag": Shot(flag, air=1.0),
     "table": Shot(table, True),
     "cape": Shot(cape, True, air=1.0),
+    "gathered": Shot(gathered, True, air=1.0),
     "shirt": Shot(shirt, True),
     "skirt": Shot(skirt, True),
     "net": Shot(net, kind="SPRINGS"),
+    "sheet": Shot(sheet),
 }
 
 
@@ -389,7 +414,7 @@ def run(name: str, frames: int, solvers: list[str]) -> None:
             pass
         times = spent[one][1:]
         print(
-            f"{name:6} {one:8} {len(last[one]):6} vertices: preparation {spent[one][0]:6.2f} s, "
+            f"{name:8} {one:8} {len(last[one]):6} vertices: preparation {spent[one][0]:6.2f} s, "
             f"mean {1e3 * statistics.mean(times):7.1f} ms a frame, median {1e3 * statistics.median(times):7.1f}, "
             f"longest {1e3 * max(times):7.1f}, motion {1e3 * statistics.mean(moved[one]):5.1f} mm a frame",
             flush=True,

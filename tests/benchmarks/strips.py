@@ -3,6 +3,8 @@
 Each shot of shots.py is simulated by both solvers from the same mesh and rendered as a strip of frames, with Blender's
 Cloth above and DampSim below, in out/strips/. DampSim has the fabric, stiffness and air that Add chooses for the
 object. Blender's Cloth has its defaults, but a distance of self-collision that suits its edges.
+Strands of hair, see hair.py in this folder, are narrow ribbons for Blender's Cloth, since wires do not collide; for
+DampSim they are hair curves with guides.
 For both, the stretch of edges that no pin holds and the crossings of triangles are printed, worst frame first.
 With --blind, both rows have one colour and a random order, which out/strips/order.txt states. No test depends on them.
 """
@@ -13,11 +15,13 @@ import argparse
 import itertools
 import random
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import shots  # isort: skip  (loads the checkout as the package dampsim)
 import bpy
+import hair
 import numpy as np
 from mathutils import Vector
 from mathutils.bvhtree import BVHTree
@@ -38,18 +42,26 @@ SELF_DISTANCE = 0.5
 VIEWS = {
     "flag": ((0.75, -4.5, 1.7), (0.75, 0.0, 1.45), 70.0),
     "table": ((0.9, -1.9, 1.25), (0.0, 0.0, 0.28), 55.0),
-    "cape": ((-2.9, -2.6, 1.5), (0.0, 0.0, 0.9), 50.0),
+    "cape": ((-2.9, -2.2, 1.4), (-0.15, 0.0, 0.87), 62.0),
+    "gathered": ((-2.9, -2.2, 1.4), (-0.15, 0.0, 0.87), 62.0),
     "shirt": ((2.2, -2.4, 1.5), (0.0, 0.0, 1.1), 60.0),
     "skirt": ((2.4, -2.4, 1.1), (0.0, 0.0, 0.7), 60.0),
     "net": ((0.8, -1.8, 1.7), (0.0, 0.0, 0.9), 55.0),
+    "sheet": ((3.0, -3.0, 1.7), (0.35, 0.0, 0.75), 60.0),
+    "hair": ((0.12, 1.5, 0.25), (0.12, 0.0, 0.0), 62.0),
 }
+# Distance of collision of hair, width of a ribbon, radius of a rendered strand, and height of the floor, m.
+HAIR_DISTANCE, RIBBON, STRAND_RADIUS, FLOOR = 2e-3, 4e-3, 1.2e-3, -0.6
+# Depth from which a point counts as in the head, m.
+DEPTH = 1e-4
 
 
 @dataclass
 class Quality:
     """Worst values of a shot, with their frames.
 
-    percentile, largest: relative stretch of an edge.  itself, bodies: number of pairs of a crossing edge and triangle.
+    percentile, largest: relative stretch of an edge.  itself, bodies: number of pairs of a crossing edge and triangle;
+    for hair, bodies is the number of points in the head.
     """
 
     percentile: tuple[float, int] = (0.0, 0)
@@ -135,8 +147,68 @@ def mean_edge(obj: bpy.types.Object) -> float:
     return float(np.linalg.norm(places[a] - places[b], axis=1).mean())
 
 
+def build(name: str, frames: int) -> tuple[bpy.types.Scene, bpy.types.Object]:
+    """Build a shot and return its scene and its cloth, or the wires of its strands, whose roots are pinned."""
+    if name != "hair":
+        return shots.build(name, frames)
+    scene = new_scene(name, frames)
+    places = hair.strands().reshape(-1, 3)
+    edges = [(k, k + 1) for k in range(len(places) - 1) if (k + 1) % hair.POINTS]
+    wires = shots.mesh_object(scene, "Strands", places, [], edges)
+    wires.parent = hair.add_head(scene)
+    shots.pin(wires, np.arange(len(places)) % hair.POINTS == 0)
+    return scene, wires
+
+
+def new_scene(name: str, frames: int) -> bpy.types.Scene:
+    """Return a new scene in the window, to which operators add their objects."""
+    scene = bpy.data.scenes.new(name)
+    scene.frame_start, scene.frame_end, scene.render.fps = 1, frames, shots.FPS
+    bpy.context.window.scene = scene
+    return scene
+
+
+def blender_hair(frames: int) -> tuple[bpy.types.Scene, bpy.types.Object]:
+    """Build the shot of hair with ribbons for Blender's Cloth. The rails of all ribbons follow each other."""
+    scene, groom = new_scene("Ribbons", frames), hair.strands()
+    across = np.cross(np.gradient(groom, axis=1), groom)
+    across *= 0.5 * RIBBON / np.linalg.norm(across, axis=2, keepdims=True)
+    start, step = groom.shape[0] * groom.shape[1], hair.POINTS
+    faces = [(k, k + 1, start + k + 1, start + k) for k in range(start - 1) if (k + 1) % step]
+    ribbons = shots.mesh_object(scene, "Strands", np.stack([groom + across, groom - across]), faces, [])
+    ribbons.parent = hair.add_head(scene)
+    ribbons.parent.collision.thickness_outer = HAIR_DISTANCE
+    shots.pin(ribbons, np.arange(2 * start) % step == 0)
+    cloth = ribbons.modifiers.new("Cloth", "CLOTH")
+    cloth.settings.vertex_group_mass = "Pin"
+    cloth.collision_settings.distance_min = HAIR_DISTANCE
+    return scene, ribbons
+
+
+def simulate_hair(frames: int) -> np.ndarray:
+    """Return the frames (f, v, 3) m of the strands that DampSim's guides move, in the world."""
+    from dampsim.dampsim_addon.jobs import bake as job
+
+    scene, groom = new_scene("Hair", frames), hair.strands()
+    strands = hair.add_hair(groom, hair.add_head(scene))
+    bpy.ops.dampsim.hair(guides=hair.GUIDES)
+    guides = bpy.context.object
+    guides.dampsim.cache_folder, guides.dampsim.target = tempfile.mkdtemp(), "POINT_CACHE"
+    for _ in job.bake_object(scene, scene.view_layers[0], guides, True):
+        pass
+    found = []
+    for frame in range(1, frames + 1):
+        scene.frame_set(frame)
+        place = np.array(strands.evaluated_get(bpy.context.evaluated_depsgraph_get()).matrix_world)
+        points = hair.evaluated_strands(strands, groom.shape[1]).reshape(-1, 3)
+        found.append(points @ place[:3, :3].T + place[:3, 3])
+    return np.array(found)
+
+
 def simulate(name: str, solver: str, frames: int) -> np.ndarray:
     """Return the frames (f, v, 3) m of a shot in the world. A bake of DampSim is played."""
+    if (name, solver) == ("hair", "dampsim"):
+        return simulate_hair(frames)
     from dampsim.dampsim_addon.jobs import bake as job
     from dampsim.dampsim_addon.model.default_settings import set_defaults
 
@@ -145,6 +217,8 @@ def simulate(name: str, solver: str, frames: int) -> np.ndarray:
         set_defaults(obj, scene)
         for _ in job.bake_object(scene, scene.view_layers[0], obj, True):
             pass
+    elif name == "hair":
+        scene, obj = blender_hair(frames)
     else:
         scene, obj = shots.blender_object(name, frames)
         collision = obj.modifiers["Cloth"].collision_settings
@@ -152,7 +226,9 @@ def simulate(name: str, solver: str, frames: int) -> np.ndarray:
     found = []
     for frame in range(1, frames + 1):
         scene.frame_set(frame)
-        found.append(world_points(scene, obj))
+        points = world_points(scene, obj)
+        # The middle of each ribbon.
+        found.append(points.reshape(2, -1, 3).mean(axis=0) if name == "hair" else points)
     return np.array(found)
 
 
@@ -168,7 +244,7 @@ def rows_of(name: str, frames: int, folder: Path) -> dict[str, list[np.ndarray]]
 
 
 def measure(name: str, frames: int, found: dict[str, list[np.ndarray]]) -> None:
-    scene, cloth = shots.build(name, frames)
+    scene, cloth = build(name, frames)
     edges = np.array([tuple(edge.vertices) for edge in cloth.data.edges])
     triangles, rest = triangles_of(cloth.data), shots.vertices(cloth)
     group = cloth.vertex_groups.get("Pin")
@@ -179,7 +255,7 @@ def measure(name: str, frames: int, found: dict[str, list[np.ndarray]]) -> None:
     is_near[edges[pinned[edges].any(axis=1)].ravel()] = True
     free = edges[~is_near[edges].any(axis=1)]
     lengths = np.linalg.norm(rest[free[:, 0]] - rest[free[:, 1]], axis=1)
-    quality = {solver: Quality() for solver in found}
+    quality, depths = {solver: Quality() for solver in found}, hair.depths_in(cloth.parent) if name == "hair" else None
     for frame in range(1, frames + 1):
         scene.frame_set(frame)
         bodies, corners = colliders_at(scene, cloth)
@@ -187,10 +263,14 @@ def measure(name: str, frames: int, found: dict[str, list[np.ndarray]]) -> None:
             points = states[frame - 1]
             ratios = np.linalg.norm(points[free[:, 0]] - points[free[:, 1]], axis=1) / lengths - 1.0
             itself = count_crossings(points, triangles, points, triangles)
-            quality[solver].add(frame, ratios, itself, count_crossings(points, triangles, bodies, corners))
+            crossed = count_crossings(points, triangles, bodies, corners)
+            if depths is not None:
+                local = points[~pinned] - np.array(cloth.matrix_world)[:3, 3]
+                crossed = int((depths(local @ np.array(cloth.matrix_world)[:3, :3]) > DEPTH).sum())
+            quality[solver].add(frame, ratios, itself, crossed)
     for solver, one in quality.items():
         print(
-            f"{name:6} {solver:8} stretch: 99th percentile {100 * one.percentile[0]:6.2f}% "
+            f"{name:8} {solver:8} stretch: 99th percentile {100 * one.percentile[0]:6.2f}% "
             f"(frame {one.percentile[1]}), "
             f"largest {100 * one.largest[0]:7.2f}% (frame {one.largest[1]}); crossings: itself {one.itself[0]} "
             f"(frame {one.itself[1]}), bodies {one.bodies[0]} (frame {one.bodies[1]})",
@@ -198,13 +278,35 @@ def measure(name: str, frames: int, found: dict[str, list[np.ndarray]]) -> None:
         )
 
 
+def shown_object(scene: bpy.types.Scene, cloth: bpy.types.Object, is_hair: bool) -> bpy.types.Object:
+    """Add the object that is rendered in place of a cloth, wires or strands."""
+    if is_hair:
+        data = bpy.data.hair_curves.new("Shown")
+        data.add_curves([hair.POINTS] * hair.STRANDS)
+        data.attributes.new("radius", "FLOAT", "POINT").data.foreach_set("value", [STRAND_RADIUS] * len(data.points))
+    else:
+        data = cloth.data.copy()
+        data.materials.clear()
+        for polygon in data.polygons:
+            polygon.use_smooth = True
+    shown = bpy.data.objects.new("Shown", data)
+    scene.collection.objects.link(shown)
+    if not is_hair and not len(data.polygons):
+        shown.modifiers.new("Wires", "SKIN")
+        for vertex in data.skin_vertices[0].data:
+            vertex.radius = (0.006, 0.006)
+    return shown
+
+
 def render(name: str, frames: int, found: dict[str, list[np.ndarray]], out: Path, is_blind: bool = False) -> None:
     """Write a strip of pictures, one row per solver. is_blind: whether all rows have the same colour."""
-    scene, cloth = shots.build(name, frames)
+    scene, cloth = build(name, frames)
     bpy.context.window.scene = scene
     place, target, lens = VIEWS[name]
     samples.stage(scene, place, target, lens)
     camera = scene.camera
+    if name == "hair":
+        next(obj for obj in scene.objects if obj.name.startswith("Backdrop")).location.z = FLOOR
     scene.render.engine, scene.cycles.samples, scene.cycles.use_denoising = "CYCLES", SAMPLES, True
     scene.cycles.max_bounces, scene.view_settings.exposure = 1, -0.8
     scene.render.resolution_x, scene.render.resolution_y = WIDTH, HEIGHT
@@ -219,25 +321,18 @@ def render(name: str, frames: int, found: dict[str, list[np.ndarray]], out: Path
                 polygon.use_smooth = True
     moving = next((obj for obj in scene.objects if obj.type == "ARMATURE"), None)
     start = camera.location.copy()
-    shown = bpy.data.objects.new("Shown", cloth.data.copy())
-    scene.collection.objects.link(shown)
-    shown.data.materials.clear()
+    shown = shown_object(scene, cloth, name == "hair")
     shown.data.materials.append(grey)
-    for polygon in shown.data.polygons:
-        polygon.use_smooth = True
-    if not len(shown.data.polygons):
-        shown.modifiers.new("Wires", "SKIN")
-        for vertex in shown.data.skin_vertices[0].data:
-            vertex.radius = (0.006, 0.006)
     cloth.hide_render = True
     chosen = np.linspace(1, frames, PICTURES).round().astype(int).tolist()
     sheet = Image.new("RGB", (PICTURES * WIDTH, len(found) * HEIGHT))
     for (row, solver), (column, frame) in itertools.product(enumerate(found), enumerate(chosen)):
         scene.frame_set(frame)
         graph = scene.view_layers[0].depsgraph
-        shown.data.vertices.foreach_set("co", found[solver][frame - 1].astype(np.float32).ravel())
+        points = shown.data.attributes["position"].data if name == "hair" else shown.data.vertices
+        points.foreach_set("vector" if name == "hair" else "co", found[solver][frame - 1].astype(np.float32).ravel())
         shown.data.materials[0] = looks[solver]
-        shown.data.update()
+        shown.data.update_tag()
         camera.location = start + (moving.evaluated_get(graph).location if moving is not None else Vector())
         scene.render.filepath = str(out / "picture.png")
         bpy.ops.render.render(write_still=True, scene=scene.name)
@@ -257,7 +352,7 @@ def shuffle(name: str, found: dict[str, list[np.ndarray]], out: Path) -> dict[st
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shots", nargs="+", choices=[*shots.SHOTS], default=[*shots.SHOTS])
+    parser.add_argument("--shots", nargs="+", choices=[*VIEWS], default=[*VIEWS])
     parser.add_argument("--frames", type=int, default=60)
     parser.add_argument("--blind", action="store_true", help="hide which row is which")
     parser.add_argument("--out", type=Path, default=shots.ROOT / "out" / "strips")
