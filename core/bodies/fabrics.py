@@ -69,10 +69,10 @@ _woven = partial(FabricPreset, shear=_WOVEN_SHEAR)
 
 FABRICS: dict[str, FabricPreset] = {
     "Silk": _woven("veils, scarves, small things", 300.0, 0.06, 1.6e-6, 52, words=("silk", "veil", "scarf")),
-    "Satin": _woven("dresses, linings", 800.0, 0.10, 6.5e-6, 65, words=("satin", "dress", "gown")),
+    "Satin": _woven("capes, dresses, linings", 800.0, 0.10, 6.5e-6, 65, words=("satin", "cape", "dress", "gown")),
     "Cotton": _woven("shirts, curtains, tablecloths", 1000.0, 0.15, 1e-5, 65, words=("cotton",)),
     "Jersey": FabricPreset("T-shirts, tights", 200.0, 0.19, 1e-5, 56, words=("jersey", "shirt", "sweater")),
-    "Wool": _woven("capes, skirts, coats", 1000.0, 0.25, 1.4e-5, 59, words=("wool", "cape", "coat", "skirt")),
+    "Wool": _woven("skirts, coats", 1000.0, 0.25, 1.4e-5, 59, words=("wool", "coat", "skirt")),
     "Nylon": _woven("flags, parachutes", 1500.0, 0.12, 9e-6, 70, words=("nylon", "flag", "parachute")),
     "Denim": _woven("jeans, aprons", 3000.0, 0.38, 1e-4, 91, words=("denim", "jeans", "apron")),
     "Canvas": _woven("sails, tents", 20000.0, 0.25, 4e-4, 99, words=("canvas", "sail", "tent")),

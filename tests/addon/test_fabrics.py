@@ -29,7 +29,7 @@ def added_grid(name: str, size: float = 1.0) -> bpy.types.Object:
         ("Grid", 1.0, "Cotton"),
         ("Grid", 0.2, "Silk"),
         ("Grid", 20.0, "Canvas"),
-        ("Hero_Cape.001", 1.2, "Wool"),
+        ("Hero_Cape.001", 1.2, "Satin"),
         ("Flags", 1.5, "Nylon"),
         ("Leaf", 0.1, "Paper"),
         ("Belt", 1.0, "Leather"),
