@@ -121,6 +121,13 @@ def stage(
     scene.view_settings.look = "AgX - Medium High Contrast"
 
 
+def portrait(scene: bpy.types.Scene) -> None:
+    """Let the picture be higher than wide. The camera sees the same height."""
+    camera = scene.camera.data
+    camera.sensor_fit, camera.sensor_height = "VERTICAL", camera.sensor_width * 9.0 / 16.0
+    scene.render.resolution_x, scene.render.resolution_y = 576, 720
+
+
 def curves_of(action: bpy.types.Action) -> list[bpy.types.FCurve]:
     return [
         curve for layer in action.layers for strip in layer.strips for bag in strip.channelbags for curve in bag.fcurves

@@ -19,6 +19,7 @@ from build import (
     mesh_object,
     new_scene,
     points,
+    portrait,
     primitive,
     simulate,
     smooth,
@@ -34,8 +35,20 @@ COTTON = {
 }  # fmt: skip
 
 
-def sheet(name: str, look: bpy.types.Material, places: np.ndarray, ring: bool = False) -> bpy.types.Object:
-    """Return a sheet with vertices at places (r, c, 3) and a pinned first row. ring: whether the columns are closed."""
+def fabric(name: str) -> dict[str, object]:
+    """Return the settings of cloth that is made of a fabric, in air."""
+    from dampsim.core.bodies.fabrics import FABRICS  # available only after the package is loaded
+
+    return {"kind": "CLOTH", "stiffness_by": "MODULUS", "air": 1.0, **FABRICS[name].settings}
+
+
+def sheet(
+    name: str, look: bpy.types.Material, places: np.ndarray, ring: bool = False, pin_step: int = 1
+) -> bpy.types.Object:
+    """Return a sheet with vertices at places (r, c, 3), of whose first row every pin_step-th vertex is pinned.
+
+    ring: whether the columns are closed.
+    """
     rows, columns = places.shape[:2]
     faces = [
         (k * columns + j, (k + 1) * columns + j, (k + 1) * columns + (j + 1) % columns, k * columns + (j + 1) % columns)
@@ -45,7 +58,8 @@ def sheet(name: str, look: bpy.types.Material, places: np.ndarray, ring: bool = 
     obj = mesh_object(name, [Vector(map(float, place)) for place in places.reshape(-1, 3)], faces)
     obj.data.materials.append(look)
     smooth(obj)
-    add_vertex_group(obj, "Pin", (np.arange(rows * columns) < columns).astype(float))
+    number = np.arange(rows * columns)
+    add_vertex_group(obj, "Pin", ((number < columns) & (number % pin_step == 0)).astype(float))
     return obj
 
 
@@ -59,6 +73,8 @@ def thicken(obj: bpy.types.Object, width: float, levels: int = 1) -> None:
 
 def field(kind: str, place: tuple[float, float, float], turn: tuple[float, float, float]) -> bpy.types.Object:
     bpy.ops.object.effector_add(type=kind, location=place, rotation=turn)
+    # Blender seeds a new field by the clock.
+    bpy.context.object.field.seed = 75
     return bpy.context.object
 
 
@@ -66,6 +82,7 @@ def flag() -> None:
     """Build flag.blend: a flag hangs from a yard in gusts of wind that die down."""
     scene = new_scene(120)
     stage(scene, (2.6, -3.4, 1.7), (0.0, 0.1, 1.45), 42)
+    portrait(scene)
     red = material("Red Cotton", (0.55, 0.02, 0.03), Roughness=0.8)
     wood = material("Wood", (0.36, 0.17, 0.06), Roughness=0.5)
     gold = material("Gold", (0.8, 0.5, 0.12), Roughness=0.25, Metallic=1.0)
@@ -76,18 +93,25 @@ def flag() -> None:
     )
     for place in ((-0.55, 0, 2.42), (0.55, 0, 2.22)):
         primitive(bpy.ops.mesh.primitive_uv_sphere_add, "Knob", gold, radius=0.04, segments=32, location=place)
-    down, across = np.meshgrid(np.linspace(0.0, 1.25, 26), np.linspace(-0.45, 0.45, 19), indexing="ij")
-    obj = sheet("Flag", red, np.stack([across + 0.02, 0.0 * down, 2.2 - down], axis=2))
+    # Five rings hold the cloth, which is a quarter wider than their distance and hangs in folds between them.
+    down, across = np.meshgrid(np.linspace(0.0, 1.25, 31), np.linspace(-1.0, 1.0, 25), indexing="ij")
+    deep = 0.03 * (1.0 - np.cos(4.0 * math.pi * (across + 1.0))) * (1.0 + 0.3 * np.sin(5.0 * across) * down)
+    obj = sheet("Flag", red, np.stack([0.38 * across + 0.03, deep, 2.19 - down], axis=2), pin_step=6)
+    for x in np.linspace(-0.35, 0.41, 5):
+        primitive(
+            bpy.ops.mesh.primitive_torus_add, "Ring", gold, major_radius=0.022, minor_radius=0.004, major_segments=24,
+            minor_segments=8, location=(float(x), 0.0, 2.214), rotation=(0.0, 0.5 * math.pi, 0.0),
+        )  # fmt: skip
     thicken(obj, 0.004)
     # The wind blows away from the camera and slightly away from the pole.
     wind = field("WIND", (-0.5, -1.5, 1.5), (-0.5 * math.pi, 0.0, -0.3))
     key(wind.field, "strength", {1: 0.0, 8: 0.0, 15: 13.0, 24: 4.0, 33: 15.0, 43: 6.0, 50: 12.0, 60: 0.0})
     whirls = field("TURBULENCE", (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
     whirls.field.size = 0.6
-    key(whirls.field, "strength", {1: 0.0, 8: 0.0, 15: 20.0, 50: 20.0, 60: 0.0})
+    key(whirls.field, "strength", {1: 0.0, 8: 0.0, 15: 6.0, 50: 6.0, 60: 0.0})
     # The turbulence drifts with the wind.
     key(whirls, "location", {1: (0.0, 0.0, 0.0), 60: (1.5, 4.8, 0.3)}, "LINEAR")
-    simulate(obj, settle=40.0, **COTTON)
+    simulate(obj, settle=40.0, touch_self=True, **fabric("Nylon"))
 
 
 def figure(name: str, look: bpy.types.Material, arm_angle: float) -> tuple[bpy.types.Object, bpy.types.Object]:
@@ -190,16 +214,18 @@ def parent_to_bone(obj: bpy.types.Object, rig: bpy.types.Object, bone: str) -> N
 def cape() -> None:
     """Build cape.blend: a figure in a cape walks up and stops."""
     scene = new_scene(124)
-    stage(scene, (-4.5, -4.6, 1.7), (-1.7, 0.0, 1.02), 50)
+    stage(scene, (-4.9, -3.6, 1.6), (-1.80, 0.0, 1.0), 45)
+    portrait(scene)
     blue = material("Suit", (0.03, 0.06, 0.16), Roughness=0.5)
     red = material("Red Cotton", (0.50, 0.015, 0.02), Roughness=0.75)
     _, rig = figure("Hero", blue, 0.12)
-    # The cape goes around the back from shoulder to shoulder and hangs in pleats.
-    down, across = np.meshgrid(np.linspace(0.0, 1.0, 19), np.linspace(-1.0, 1.0, 23), indexing="ij")
-    deep, wide, high = 0.155 + 0.15 * down, 0.315 + 0.18 * down, 1.49 - 1.07 * down
+    # The cape goes around the back from shoulder to shoulder. It is gathered there, and its hem is twice as wide.
+    down, across = np.meshgrid(np.linspace(0.0, 1.0, 25), np.linspace(-1.0, 1.0, 37), indexing="ij")
+    fold = 1.0 - np.cos(6.0 * math.pi * (across + 1.0) + 0.9 * np.sin(2.1 * (across + 1.0)))
+    out = 0.08 * (0.15 + 0.85 * down) * (1.0 + 0.35 * np.cos(3.3 * across + 0.6)) * fold
+    deep, wide, high = 0.155 + 0.07 * down + out, 0.315 + 0.05 * down + out, 1.49 - 1.07 * down
     turn = math.pi + 1.5 * across
-    pleats = 1.0 + 0.05 * smooth_step(down, 0.0, 1.0) * np.cos(7.0 * math.pi * across)
-    cloth = sheet("Cape", red, np.stack([deep * pleats * np.cos(turn), wide * pleats * np.sin(turn), high], axis=2))
+    cloth = sheet("Cape", red, np.stack([deep * np.cos(turn), wide * np.sin(turn), high], axis=2))
     thicken(cloth, 0.006)
     parent_to_bone(cloth, rig, "chest")
 
@@ -228,9 +254,9 @@ def cape() -> None:
         begin.x += -1.7 if goes is rig else 0.0
         key(goes, "location", {1: begin, 8: begin, last: begin + Vector((2.7, 0.0, 0.0))})
         ease_keys(goes, {8: 8, last: 10})
-    # An arm pulls at the edge of the cape: with more stiffness than cotton, it stretches by less than 3%. Its edges are
-    # long compared with the radius of the arms: the default contact distance of 7 mm lets an arm penetrate by 2 mm.
-    simulate(cloth, settle=34.0, friction=0.3, substeps=2, contact_distance=0.01, **{**COTTON, "stiffness": 6000.0})
+    simulate(
+        cloth, settle=34.0, friction=0.3, substeps=2, contact_distance=0.01, touch_self=True, **fabric("Satin"),
+    )  # fmt: skip
 
 
 def ease_keys(obj: bpy.types.Object, frames: Mapping[int, int]) -> None:
@@ -248,6 +274,7 @@ def skirt() -> None:
     """Build skirt.blend: a figure in a wide skirt turns round twice and stops."""
     scene = new_scene(110)
     stage(scene, (0.4, -5.6, 1.5), (0.0, 0.0, 0.98), 50)
+    portrait(scene)
     ink = material("Ink", (0.07, 0.08, 0.12), Roughness=0.45)
     green = material("Green Cotton", (0.03, 0.22, 0.13), Roughness=0.75)
     _, rig = figure("Dancer", ink, 1.25)

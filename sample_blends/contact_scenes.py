@@ -18,6 +18,7 @@ from build import (
     mesh_object,
     new_scene,
     points,
+    portrait,
     primitive,
     simulate,
     smooth,
@@ -238,6 +239,7 @@ def runner() -> None:
     """Build runner.blend: a fat figure runs on the spot; belly and thighs of one mesh collide at each step."""
     scene = new_scene(120)
     stage(scene, (4.6, -5.4, 1.7), (0.1, 0.0, 1.02), 50)
+    portrait(scene)
     skin = material("Troll", (0.10, 0.16, 0.42), Roughness=0.5, Subsurface_Weight=0.15, Subsurface_Scale=0.05)
     black = material("Eye", (0.01, 0.01, 0.012), Roughness=0.05, Coat_Weight=1.0)
 
