@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix, diags, vstack
 from scipy.sparse.linalg import splu
 from scipy.spatial import cKDTree
 
-from ..base.arrays import Array, Index, take_rows
+from ..base.arrays import Array, Index, Mask, take_rows
 from ..contact.collision_state import CollisionState
 from ..contact.collision_surface import CollisionSurface
 from ..geometry.collision.intersections import first_exits, points_inside
@@ -106,6 +106,60 @@ class PushOut:
                 is_common = not overlaps.is_common
                 overlaps, _ = self._movable_overlaps(state, y, is_common, attached)
         return best
+
+    def flatten(
+        self, state: CollisionState, x: Array, max_depth: float, is_allowed: Callable[[Array], bool]
+    ) -> tuple[Array, Mask]:
+        """Return positions (n, 3) m with pinned blocks flattened beyond colliders, and the mask (n,) of their nodes.
+
+        A body that surrounds a collider, or that a collider cuts, has no way out that keeps its shape. It is compressed
+        towards its pins in the direction in which that is least. max_depth, is_allowed: see __call__().
+        """
+        model, is_flat = state.model, np.zeros(len(x), dtype=bool)
+        attached, pairs = attached_pairs(state, state.points_at(x), self._free), frozenset(model.colliding_pairs)
+        for a, b in model.colliding_pairs:
+            collider = model.surfaces[b]
+            if (a, b) in attached or model.surfaces[a].is_collider or not collider.is_collider or collider.is_plane:
+                continue
+
+            def depth(y: Array, others: frozenset[tuple[int, int]] = pairs - {(a, b)}) -> float:
+                return find_overlaps(state, state.points_at(y), None, others).deepest
+
+            before = depth(x)
+            if before <= max_depth:
+                continue
+            part = self._system.slices[model.surfaces[a].block]
+            y = self._flattened(state, x, part, b)
+            if y is None or depth(y) > max_depth or not is_allowed(y):
+                continue
+            if find_overlaps(state, state.points_at(y)).deepest <= find_overlaps(state, state.points_at(x)).deepest:
+                x = y
+                is_flat[part] = True
+        return x, is_flat
+
+    def _flattened(self, state: CollisionState, x: Array, part: slice, collider: int) -> Array | None:
+        """Return x (n, 3) m with the nodes of a block compressed until they are beyond a collider.
+
+        None without pins that all are beyond it in some direction. part: of the nodes.  collider: index of its surface.
+        """
+        nodes = np.arange(part.start, part.stop)
+        is_free = np.isin(nodes, self._free)
+        free, pins = nodes[is_free], nodes[~is_free]
+        if not len(pins) or not len(free):
+            return None
+        obstacle = state.points_at(x)[state.model.points_of(collider)]
+        axes = np.linalg.svd(obstacle - obstacle.mean(axis=0), full_matrices=False)[2]
+        margin, best, found = _MARGIN * float(state.contact_distance.max()), 0.0, None
+        for direction in np.concatenate([axes, -axes]):
+            height, limit = x @ direction, float((obstacle @ direction).max()) + margin
+            lowest_pin, lowest = float(height[pins].min()), float(height[free].min())
+            if lowest_pin > limit > lowest:
+                ratio = (lowest_pin - limit) / (lowest_pin - lowest)
+                if ratio > best:
+                    below = np.maximum(lowest_pin - height[free], 0.0)
+                    best, found = ratio, x.copy()
+                    found[free] += np.outer((1.0 - ratio) * below, direction)
+        return found
 
     @cached_property
     def _solve(self) -> Callable[[Array], Array]:

@@ -19,11 +19,21 @@ from ..system.system import System
 
 # Bisections to find the largest fraction of a deformation within the limits.
 _BISECTIONS = 12
+# Sweeps to the point farthest from the last one, from the mean on and again from the middle of the longest line so far:
+# the first ones may end across a sheared sheet.
+_SWEEPS, _STARTS = 3, 2
 
 
 def extent(points: Array) -> float:
-    """Return twice the largest distance of points (n, 3) from their mean, m. Rotations do not change it."""
-    return 2.0 * max_norm(points - points.mean(axis=0)) if len(points) else 0.0
+    """Return the largest distance of two points (n, 3), m, found in a few sweeps. Rotations do not change it."""
+    longest, middle = 0.0, points.mean(axis=0) if len(points) else np.zeros(3)
+    for _ in range(_STARTS):
+        start = last = middle
+        for _ in range(_SWEEPS):
+            distances = np.linalg.norm(points - last, axis=1)
+            start, last = last, points[int(distances.argmax())] if len(points) else last
+        middle, longest = 0.5 * (start + last), max(longest, float(np.linalg.norm(last - start)))
+    return longest
 
 
 def pin_targets(system: System, positions: Array, inputs: Inputs) -> Array:
@@ -130,7 +140,7 @@ def _allowed_extent(system: System, place: int, start: State, max_ratio: float) 
     """Return the largest extent of a region after a step, m. place: index of the region.
 
     It is a multiple of the extent at rest or at the start of the step. A body that is coiled at rest may straighten:
-    solids to their longest path along elements, and other kinds, which bend freely, to a multiple of that path.
+    solids to the longest way through them, and other kinds, which bend freely, to a multiple of that way.
     """
     region, way = system.regions[place], system.longest_ways[place]
     at_rest, at_start = (_extent_with_pins(region, x, x) for x in (system.rest, start.positions))

@@ -66,12 +66,16 @@ _MIN_FINAL_BISECTIONS, _MAX_PART_MOTION = 2, 0.5
 _ROUGH_TOLERANCE_FACTOR = 30.0
 # Largest extent after a violent motion over that at rest, and largest speed over that of animated points.
 _MAX_EXTENT_RATIO, _MAX_IMPACT_SPEED_RATIO = 1.15, 1.25
+# Speed after a step that converged, over the latter limit: bodies rebound, but no faster than 1.5 times the impact.
+_MAX_REBOUND_RATIO = 1.2
 # Depth at the end of a frame from which crushed bodies are pushed out, relative to the smaller surface's size; 5% would
-# be visible. Largest extent of a pushed body over that at rest, which grows where it is dented on one side, and largest
-# elastic energy over that before.
-_MAX_DEPTH, _MAX_PUSHED_RATIO = 0.03, 1.3
-# The latter for solids, and for other kinds, which turn a little stretch into a high speed.
-_MAX_SOLID_ENERGY_RATIO, _MAX_ENERGY_RATIO = 2.0, 1.1
+# be visible. The same once nothing hits them any more, when they should become clean. Depth from which they are
+# flattened if they have no other way out.
+_MAX_DEPTH, _MAX_CALM_DEPTH, _MAX_FLAT_DEPTH = 0.03, 0.001, 0.05
+# Largest extent of a pushed body over that at rest, and largest elastic energy over that before. Those of solids are
+# larger: they grow where they are dented on one side, and other kinds turn a little stretch into a high speed.
+_MAX_PUSHED_RATIO, _MAX_ENERGY_RATIO = 1.2, 1.1
+_MAX_PUSHED_SOLID_RATIO, _MAX_SOLID_ENERGY_RATIO = 1.3, 2.0
 # Fraction of the fastest speed of deformation that a step with an inaccurate result may keep.
 _REMAINING_SPEED = 0.7
 
@@ -308,6 +312,7 @@ class ExcessiveMotion(Guard):
     Pins that jump by several sizes stretch a body without any failure, mostly in the steps after the jump.
 
     max_ratio: largest extent over that at rest.  max_speed_ratio: largest speed over that of animated points.
+    max_rebound_ratio: by how much a step that converged may exceed that speed.
     remaining_speed: fraction of the fastest speed of deformation that a rough step may keep.
     """
 
@@ -315,21 +320,21 @@ class ExcessiveMotion(Guard):
     verdict: ClassVar[Verdict] = Verdict.LIMIT
     max_ratio: float = _MAX_EXTENT_RATIO
     max_speed_ratio: float = _MAX_IMPACT_SPEED_RATIO
+    max_rebound_ratio: float = _MAX_REBOUND_RATIO
     remaining_speed: float = _REMAINING_SPEED
 
     def applies(
         self, system: System, start: State, end: State, inputs: Inputs, h: float, *, violence: Violence, is_rough: bool
     ) -> bool:
         """Return whether a step of h s must be limited. is_rough: whether an inaccurate result was accepted."""
-        # Solids rebound faster than their collider. Other kinds do not, so much faster ones are errors. Pins may pull
-        # the end of a rope faster than they move.
-        rebounds = all(block.is_solid for block in system.blocks)
+        # Bodies may rebound faster than their collider, but much faster ones are errors. Pins may pull the end of a
+        # rope faster than they move.
         has_strict_limit = violence.is_hopeless or (violence.is_crushing and is_rough)
-        if has_strict_limit or (violence.is_hit and not rebounds):
+        if has_strict_limit or violence.is_hit:
             max_speed = self._max_speed(system, start, inputs, h, is_rough=is_rough)
-            if max_norm(end.velocities) > (1.0 if has_strict_limit else self.max_speed_ratio) * max_speed:
+            if max_norm(end.velocities) > (1.0 if has_strict_limit else self.max_rebound_ratio) * max_speed:
                 return True
-        return violence.is_violent and bool(overstretched_regions(system, start, end, inputs, self.max_ratio))
+        return violence.is_crushing and bool(overstretched_regions(system, start, end, inputs, self.max_ratio))
 
     def limit_end(self, task: StepTask, result: SearchResult) -> State:
         """Return the end of a step, with limited shape and speed if it was calmed or if the guard fires."""
@@ -365,20 +370,24 @@ class DeepOverlaps(Guard):
 
     Their contacts act in opposite directions there, so the next searches fail as well.
 
-    max_depth: relative to the size of the smaller surface.  max_ratio: largest extent then, over that at rest.
+    max_depth: relative to the size of the smaller surface.  max_calm_depth: the same once nothing hits the bodies.
+    max_flat_depth: from which a pinned body without another way out is flattened.
+    max_ratio: largest extent then, over that at rest.
     max_energy_ratio: largest elastic energy then, over that before, if it exceeds the energy of the impact.
     """
 
     name: ClassVar[str] = "DEEP_OVERLAPS"
     verdict: ClassVar[Verdict] = Verdict.PUSH_OUT
     max_depth: float = _MAX_DEPTH
+    max_calm_depth: float = _MAX_CALM_DEPTH
+    max_flat_depth: float = _MAX_FLAT_DEPTH
     max_ratio: float = _MAX_PUSHED_RATIO
     max_energy_ratio: float = _MAX_ENERGY_RATIO
 
     @staticmethod
     def of_solids() -> DeepOverlaps:
         """Return the guard of systems of solids."""
-        return DeepOverlaps(max_energy_ratio=_MAX_SOLID_ENERGY_RATIO)
+        return DeepOverlaps(max_ratio=_MAX_PUSHED_SOLID_RATIO, max_energy_ratio=_MAX_SOLID_ENERGY_RATIO)
 
     def push_out(self, task: StepTask, after: State, push_out: PushOut) -> State:
         """Return the state at the end of a frame, pushed out of deep overlaps if animated points crush bodies."""
@@ -401,10 +410,15 @@ class DeepOverlaps(Guard):
             before, pushed = (system.elastic_energy(x, factors) for x in (after.positions, positions))
             return pushed <= max(self.max_energy_ratio * before, impact)
 
-        positions = push_out(collisions, after.positions, self.max_depth, is_allowed)
+        max_depth = self.max_depth if task.violence.is_hit else self.max_calm_depth
+        positions = push_out(collisions, after.positions, max_depth, is_allowed)
+        positions, is_flat = push_out.flatten(collisions, positions, self.max_flat_depth, is_allowed)
         if not self.fires(positions is not after.positions, task.counts):
             return after
-        return replace(after, positions=positions, history=restarted_history(system, after.history))
+        # A flattened body is at rest between its collider and its pins.
+        velocities = np.where(is_flat[:, None], 0.0, after.velocities)
+        history = restarted_history(system, after.history)
+        return replace(after, positions=positions, velocities=velocities, history=history)
 
 
 # All guards, in the order in which they judge a step.

@@ -18,8 +18,8 @@ from ..system.state import History, State
 from ..system.system import System
 
 # Motion of animated points in a step, in sizes of the smallest body: above the first, colliders may crush bodies; above
-# the second, pins may, and solids are thrown; above the third, all bodies are, and a search hardly ever succeeds.
-_MIN_CRUSHING_MOTION, _MIN_VIOLENT_MOTION, _MIN_HOPELESS_MOTION = 0.1, 0.5, 1.0
+# the second, pins may; above the third, a search hardly ever succeeds.
+_MIN_CRUSHING_MOTION, _MIN_PIN_MOTION, _MIN_HOPELESS_MOTION = 0.1, 0.5, 1.0
 # Number of steps for which the limits of such a motion hold.
 _CALMING_STEPS = 48
 
@@ -30,14 +30,13 @@ class Violence:
 
     motion: largest displacement of an animated point in the step, absolute or relative to the bodies, whichever is
         smaller, in sizes of the smallest body.
-    crushing_steps, violent_steps: number of steps, with this one, for which the limits of a motion hold.
+    crushing_steps: number of steps, with this one, for which the limits of a motion hold.
     spent_steps: number of successive steps before this one that spent their work, see SpentWork.
     is_hit: whether a collider moves so far in this step that it may crush bodies.
     """
 
     motion: float = 0.0
     crushing_steps: int = 0
-    violent_steps: int = 0
     spent_steps: int = 0
     is_hit: bool = False
 
@@ -45,7 +44,7 @@ class Violence:
     def of(system: System, state: State, inputs: Inputs, h: float, size: float) -> Violence:
         """Return the violence of a step of h s from a state. size: of the smallest body, m."""
         last = state.history.block(system.name).violence
-        crushing, violent, spent = (0, 0, 0) if last is None else last.astype(int).tolist()
+        crushing, spent = (0, 0) if last is None else last.astype(int).tolist()
         motion, is_crushed = max_kinematic_displacement(inputs) / max(size, 1e-12), False
         is_hit = False
         if motion > _MIN_CRUSHING_MOTION:
@@ -60,23 +59,14 @@ class Violence:
             motion = max(pin_motion, collider_motion)
             # Pins carry bodies along. Limbs of a runner swing past each other with a tenth of its size per step.
             is_hit = collider_motion > _MIN_CRUSHING_MOTION
-            is_crushed = is_hit or pin_motion > _MIN_VIOLENT_MOTION
-        # Bending alone changes the extent of other kinds: hair uncoils when a head turns.
-        is_solid = all(block.is_solid for block in system.blocks)
-        min_violent_motion = _MIN_VIOLENT_MOTION if is_solid else _MIN_HOPELESS_MOTION
+            is_crushed = is_hit or pin_motion > _MIN_PIN_MOTION
         crushing = _CALMING_STEPS if is_crushed else max(crushing - 1, 0)
-        violent = _CALMING_STEPS if motion > min_violent_motion else max(violent - 1, 0)
-        return Violence(motion, crushing, violent, spent, is_hit)
+        return Violence(motion, crushing, spent, is_hit)
 
     @property
     def is_crushing(self) -> bool:
         """True if animated points crush bodies in this step, or did so shortly before."""
         return self.crushing_steps > 0
-
-    @property
-    def is_violent(self) -> bool:
-        """True if animated points throw or stretch bodies in this step, or did so shortly before."""
-        return self.violent_steps > 0
 
     @property
     def is_hopeless(self) -> bool:
@@ -89,7 +79,7 @@ class Violence:
         spent: number of successive steps up to this one that spent their work.
         """
         own, is_known = history.block(system.name), self.is_crushing or spent > 0
-        counts = np.array([self.crushing_steps, self.violent_steps, spent], dtype=float) if is_known else None
+        counts = np.array([self.crushing_steps, spent], dtype=float) if is_known else None
         if counts is None and own.violence is None:
             return history
         return history.with_block(system.name, replace(own, violence=counts))

@@ -130,7 +130,7 @@ class BlockHistory:
     catch: None if no node was caught.
     steering: (r, k) of the regions of a system, among its first block's: see steering.py and slack_steering.py in
         objective/.
-    violence: (3,) remaining steps of limits, likewise: see steppers/violence.py.
+    violence: (2,) remaining steps of limits, likewise: see steppers/violence.py.
     """
 
     deformation: DeformationHistory | None = None

@@ -151,7 +151,7 @@ def full_history() -> History:
         ContractionLag(0.1, -0.2, 0.3),
         YarnHistory(*places),
         SleepCounter(2.0, rng.standard_normal(5), rng.standard_normal((4, 3))),
-        violence=np.array([3.0, 1.0, 2.0]),
+        violence=np.array([3.0, 2.0]),
     )
     keys = np.array([[0, 0, 7, 1], [0, 1, 2, 0]])
     contacts = ContactHistory(keys, rng.standard_normal((2, 3)), *rng.standard_normal((2, 2)))

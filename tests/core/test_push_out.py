@@ -17,6 +17,7 @@ from dampsim.core.geometry.collision.intersections import penetration_depth
 from dampsim.core.geometry.mesh.surface import Surface
 from detection_cases import DetectionStep, DetectionSurface, collider_surface, plane_collider
 from random_pairs import icosphere
+from shapes import box
 
 MAX_DEPTH = 0.03
 
@@ -48,6 +49,17 @@ def pinned_ball_in(collider: DetectionSurface) -> tuple[DetectionStep, PushOut]:
 
 def moved(step: DetectionStep, push: PushOut, is_allowed: bool = True) -> np.ndarray:
     return push(step.moment, step.nodes, MAX_DEPTH, lambda _: is_allowed)
+
+
+def box_across(height: float) -> Surface:
+    """Return a plate of 2 m x 2 m x 0.2 m with its middle at a height in m."""
+    made = box((2.0, 2.0, 0.2))
+    middle = 0.5 * (made.vertices.max(axis=0) + made.vertices.min(axis=0))
+    return replace(made, name="Plate", vertices=made.vertices - middle + np.array([0.0, 0.0, height]))
+
+
+def free_push_out(step: DetectionStep, body: Surface) -> PushOut:
+    return push_out(step, [body], np.zeros(len(body.vertices), dtype=bool))
 
 
 def depth(step: DetectionStep, positions: np.ndarray) -> float:
@@ -161,3 +173,36 @@ def test_violent_frames_end_outside(name: str, kind: str, before: float) -> None
     frames = list(run_violent(violent_scene(name, kind)))
     assert any("DEEP_OVERLAPS" in one.guards for one in frames)
     assert max(one.depth for one in frames) < 0.05 < before
+
+
+def test_cut_body_is_flattened() -> None:
+    """A plate that appears across a pinned solid stayed 20% deep in it, and stretched it to 1.33 times its size."""
+    frames = list(run_violent(violent_scene("teleport", "SOLID")))
+    assert max(one.depth for one in frames) < 0.05
+    assert max(one.size for one in frames) < 1.2
+    # Calm: slower than a fall from its own height.
+    assert frames[-1].speed < 1.0
+
+
+def test_flattened_body_keeps_its_pins() -> None:
+    """It lies between its pins and the collider. Without pins, it can leave as a whole instead."""
+    step, push = pinned_ball_in(collider_surface(box_across(0.0)))
+    found, is_flat = push.flatten(step.moment, step.nodes, 0.05, lambda _: True)
+    body = step.things[0].surface
+    is_pinned = body.vertices[:, 2] > 0.35
+    assert depth(step, step.nodes) > 0.1
+    assert depth(step, found) < 0.001
+    np.testing.assert_array_equal(found[is_pinned], body.vertices[is_pinned])
+    assert is_flat.all()
+    assert found[:, 2].min() > 0.1
+    for push_out_, is_allowed in ((push, False), (free_push_out(step, body), True)):
+        same, is_flat = push_out_.flatten(step.moment, step.nodes, 0.05, lambda _, allowed=is_allowed: allowed)
+        assert same is step.nodes
+        assert not is_flat.any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "before"), [("SOLID", 0.016), ("SPRINGS", 0.025)])
+def test_body_is_clean_after_hit(kind: str, before: float) -> None:
+    """Overlaps of less than 3% used to stay for good."""
+    assert list(run_violent(violent_scene("bar", kind)))[-1].depth < 0.002 < before

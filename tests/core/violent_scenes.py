@@ -171,14 +171,18 @@ class ViolentFrame:
 
 
 def relative_depth_in_colliders(made: Scene, shape: np.ndarray, frame: float) -> float:
-    """Return the largest depth of the only body in a collider, relative to the smaller size of the two."""
+    """Return the largest depth of the only body in a collider, relative to the smaller size of the two.
+
+    Pinned points of threads and sheets do not count: their animation decides where they are.
+    """
     (body,), deepest = made.bodies, 0.0
     for collider, one in zip(made.colliders, made.sample(frame).colliders, strict=True):
         smaller = min(body.surface.size, float(np.linalg.norm(np.ptp(one.vertices, axis=0))))
         if body.kind == "SOLID":
             depth = penetration_depth(shape, body.surface.triangles, one.vertices, collider.triangles)
         else:
-            depth = float(depth_inside(shape, Triangles(one.vertices, collider.triangles)).max())
+            free = shape if body.pins is None else shape[body.pins == 0.0]
+            depth = float(depth_inside(free, Triangles(one.vertices, collider.triangles)).max(initial=0.0))
         deepest = max(deepest, depth / max(smaller, 1e-9))
     return deepest
 
