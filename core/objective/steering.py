@@ -138,7 +138,7 @@ def _steer_slack(
     system, laws = stepper.system, controls.laws
     own = state.history.block(system.name)
     known, swings, steered = known_swings(own.steering, len(laws)), [UNKNOWN_SWING] * len(laws), list(laws)
-    acceleration = _uniform_acceleration(stepper, state, inputs, allows_drag=True)
+    acceleration = _uniform_acceleration(stepper, state, inputs, is_slack=True)
     if acceleration is not None:
         context, touched = StepContext.create(system, state, inputs, h), system.touched_regions(state)
         for place, (region, law) in enumerate(zip(system.regions, laws, strict=True)):
@@ -196,21 +196,23 @@ def _slack_deflection(stepper: FactorisedSystem, context: StepContext, controls:
 
 
 def _uniform_acceleration(
-    stepper: FactorisedSystem, state: State, inputs: Inputs, allows_drag: bool = False
+    stepper: FactorisedSystem, state: State, inputs: Inputs, is_slack: bool = False
 ) -> Array | None:
     """Return the external acceleration (3,) m/s^2 of a system; None if other forces say where it rests.
 
-    allows_drag: whether the drag of still air counts as no other force.
+    is_slack: whether its equilibrium is searched. The drag of still air and a steady load then count as no other force.
     """
     system = stepper.system
     has_other_terms = any(term.scaling is StiffnessScaling.FIXED for block in system.blocks for term in block.terms)
     has_flow = any(state.history.block(block.name).terms for block in system.blocks)
     is_pulled = any(any(one.contraction) or any(one.pressure_change) for one in inputs)
-    is_dragged = not allows_drag and any(one.drag is not None for one in inputs)
+    is_dragged = not is_slack and any(one.drag is not None for one in inputs)
     if has_other_terms or has_flow or is_pulled or is_dragged:
         return None
     accelerations = np.atleast_2d(system.acceleration(inputs, stepper.free))
-    return accelerations[0] if (accelerations == accelerations[0]).all() else None
+    if (accelerations == accelerations[0]).all():
+        return np.asarray(accelerations[0])
+    return inputs[0].steady_load if is_slack else None
 
 
 @dataclass(frozen=True)
@@ -234,12 +236,11 @@ class _SteeredStep:
         if (hanging is None and a.any()) or (hanging is not None and not np.array_equal(hanging.factors, factors)):
             return replace(fresh, swing=-1.0)
         is_at_rest = history is None and not take_rows(context.state.velocities, region.free).any()
-        if (last is None and is_at_rest) or (
-            last is not None and (last.swing < 0.0 or not np.array_equal(last.acceleration, a))
-        ):
-            # Released from the largest swing.
+        is_thrown = history is None and not is_at_rest
+        if last is None or last.swing < 0.0 or not np.array_equal(last.acceleration, a):
+            # Released from the largest swing: at the start of a shot, or where other forces have acted so far.
             last = SwingRecord(0.0, 0.0, 1.0, a)
-        if last is None or (history is None and not is_at_rest):
+        if is_thrown:
             return fresh
         if history is not None and (history.elastic_gradient is None or history.force_rate is None):
             return replace(last, phase=last.phase + law.decay * h)

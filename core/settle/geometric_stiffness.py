@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.sparse import csr_matrix, diags, identity, kron
+from scipy.sparse import bsr_matrix, csr_matrix, diags, identity, kron
 from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import spsolve
 
@@ -36,17 +36,27 @@ _MIN_LENGTH_FRACTION = 1e-3
 
 
 def with_geometric_stiffness(
-    system: System, state: State, factors: Array, posed: Array, acceleration: Array
+    system: System,
+    state: State,
+    factors: Array,
+    posed: Array,
+    acceleration: Array,
+    acceleration_gradient: Array | None = None,
 ) -> tuple[Region, ...]:
     """Return the regions with the eigenvalue that weight adds to lambda_1 in a hanging state (docs/decisions/0004).
 
     factors: (b,) stiffness factor of each block.
     posed: (n, 3) m, the nodes in the first pose without weight.
     acceleration: (3,) or (n, 3) m/s^2, external, in the hanging state.
+    acceleration_gradient: (n, 3, 3) 1/s^2, its change with the position of each node; None for zero.
     """
     first_factor = float(factors[0])
     accelerations = np.broadcast_to(acceleration, posed.shape)
     tangent = system.tangent(state, factors / first_factor)
+    stiffness_of_load = None
+    if acceleration_gradient is not None and acceleration_gradient.any():
+        stiffness_of_load = _load_stiffness(system.mass, acceleration_gradient)
+        tangent = tangent + stiffness_of_load / first_factor
 
     def with_weight(region: Region) -> Region:
         if region.has_elastic_stiffness:
@@ -54,7 +64,7 @@ def with_geometric_stiffness(
             added = first_factor * (found - system.eigenvalue(region, factors / first_factor))
             is_stable = found > 0.0 or region.rigid_modes > 0
         else:
-            found, is_stable = _net_eigenvalue(system, region, state, factors)
+            found, is_stable = _net_eigenvalue(system, region, state, factors, stiffness_of_load)
             added = found - system.eigenvalue(region, factors)
         stands = _height(system, region, posed) >= _HANGING_FRACTION * _extent(posed[region.free])
         is_upright = is_stable and _height(system, region, state.positions) > 0.0
@@ -222,17 +232,33 @@ def _hangs(reach: float, drop: float) -> bool:
     return drop >= _HANGING_FRACTION * reach
 
 
-def _net_eigenvalue(system: System, region: Region, state: State, factors: Array) -> tuple[float, bool]:
+def _load_stiffness(mass: Array, gradient: Array) -> csr_matrix:
+    """Return the stiffness (3n, 3n) N/m by which forces that vary in space resist motion.
+
+    mass: (n,) kg.  gradient: (n, 3, 3) 1/s^2, of the accelerations.
+    """
+    blocks = -0.5 * mass[:, None, None] * (gradient + gradient.transpose(0, 2, 1))
+    count = len(mass)
+    return bsr_matrix((blocks, np.arange(count), np.arange(count + 1)), shape=(3 * count,) * 2).tocsr()
+
+
+def _net_eigenvalue(
+    system: System, region: Region, state: State, factors: Array, stiffness_of_load: csr_matrix | None = None
+) -> tuple[float, bool]:
     """Return lambda_1 of a net at rest under its weight, 1/s^2, and whether it can stand (docs/decisions/0004).
 
     In a hanging sheet, compressive geometric stiffness only causes wrinkles, so it is left out. Ropes, and regions that
     stand, include it: weight softens them. A region that cannot stand falls over and hangs, so it gets the lambda_1 of
     a hanging chain.
+
+    stiffness_of_load: (3n, 3n) N/m of a load that varies in space; None if it is uniform.
     """
     bound = slack_eigenvalue_limit(system, region, state.positions)
     is_rope = all(system.blocks[k].is_rope for k in np.unique(system.node_blocks()[region.free]))
     hangs = _hangs(*_reach_and_drop(system, region, state.positions))
     tangent = system.tangent(state, factors, hangs and not is_rope)
+    if stiffness_of_load is not None:
+        tangent = (tangent + stiffness_of_load).tocsr()
     falls = not hangs and lowest_mode(tangent, system.mass, region.free, -bound) is not None
     found = None if falls else smallest_eigenvalue_above(tangent, system.mass, region.free, bound)
     return chain_eigenvalue(system, region, state.positions) if found is None else found, not falls

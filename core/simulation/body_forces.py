@@ -25,6 +25,9 @@ from ..system.system import System
 from .assembly import Island
 from .method_selection import uses_dampsim_stepper
 
+# Distance over which the gradient of force fields is measured, as a fraction of the size.
+_GRADIENT_STEP = 1e-3
+
 
 def with_gravity(island: Island, settings: Sequence[Settings]) -> Island:
     """Return the island with the gravity of its bodies; the largest one if they differ.
@@ -70,6 +73,13 @@ class BodyLoad:
     @property
     def _fields(self) -> tuple[ForceField, ...]:
         return () if self.external_forces is None else self.external_forces.fields
+
+    @property
+    def key(self) -> tuple[float, float, float, bytes, bytes]:
+        """All parameters, as a key of loads."""
+        arrays = (None if self.external_forces is None else self.external_forces.numbers(), self.node_weights)
+        numbers = (b"" if one is None else np.ascontiguousarray(one).tobytes() for one in arrays)
+        return (self.gravity_weight, self.field_weight, self.air, *numbers)  # type: ignore[return-value]
 
     def is_same(self, other: BodyLoad) -> bool:
         """Return whether two loads have the same parameters."""
@@ -147,6 +157,19 @@ class FieldAccelerations:
             load.accelerating_fields, load.field_weight, self._frame, positions, velocities, self._h
         )
 
+    def block_gradient(self, block: int, load: BodyLoad) -> Array:
+        """Return the change (n, 3, 3) of a block's accelerations with the positions of its nodes, 1/s^2."""
+        data = self._island.system
+        positions, velocities = (one[data.slices[block]] for one in (self._state.positions, self._velocities))
+        shift = _GRADIENT_STEP * data.blocks[block].size
+
+        def at(moved: Array) -> Array:
+            fields = load.accelerating_fields
+            return field_accelerations(fields, load.field_weight, self._frame, moved, velocities, self._h)
+
+        columns = [(at(positions + one) - at(positions - one)) / (2.0 * shift) for one in shift * np.eye(3)]
+        return np.stack(columns, axis=2)
+
     @cached_property
     def _velocities(self) -> Array:
         """Node velocities (n, 3) m/s; for DampSim's own stepper without those of the deformation.
@@ -157,6 +180,16 @@ class FieldAccelerations:
         if not self._uses_dampsim_stepper:
             return self._state.velocities
         return with_rigid_velocities(self._island.system, self._state, self._state.reference)
+
+
+def acceleration_gradient(loads: Sequence[BodyLoad], fields: FieldAccelerations) -> Array:
+    """Return the change of the field accelerations with the position of each node of an island, (n, 3, 3) 1/s^2.
+
+    The element [i, j, k] belongs to component j of the acceleration and component k of the position.
+
+    loads: of the island's bodies.
+    """
+    return np.concatenate([fields.block_gradient(block, load) for block, load in enumerate(loads)])
 
 
 def with_rigid_velocities(system: System, state: State, reference: Array) -> Array:

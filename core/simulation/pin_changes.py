@@ -159,7 +159,7 @@ class PinVersion:
 
     def __init__(self, scene: Scene, statics: StaticSolver, key: bytes = b"") -> None:
         self.statics, self.dials, self.key = statics, DialInterpreter(scene, statics), key
-        self.rest_shapes = PlasticRestShapes(scene, RestShapeVersion(statics, self.dials))
+        self.rest_shapes = PlasticRestShapes(scene, RestShapeVersion(scene, statics, self.dials))
 
 
 class PinVersions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from ..system.state import History, State
 from ..system.system import System, assemble_system
 from .assembly import Assembly, Island
 from .dials import DialInterpreter
+from .load_changes import LoadVersions
 from .method_selection import make_stepper
 from .statics import StaticSolver
 
@@ -33,13 +34,12 @@ _UNLOADED_TOLERANCE = 1e-3
 _WEIGHTLESS = np.zeros(3)
 
 
-@dataclass(frozen=True)
 class RestShapeVersion:
     """Everything derived from a scene's bodies after a certain plastic flow."""
 
-    statics: StaticSolver
-    dials: DialInterpreter
-    key: bytes = b""
+    def __init__(self, scene: Scene, statics: StaticSolver, dials: DialInterpreter, key: bytes = b"") -> None:
+        self.statics, self.dials, self.key = statics, dials, key
+        self.loads = LoadVersions(scene, statics, dials)
 
 
 class PlasticRestShapes:
@@ -83,7 +83,7 @@ class PlasticRestShapes:
                     models[body] = replace(models[body], block=island.system.blocks[place])
             islands.append(island)
         statics = modelled_statics.for_assembly(Assembly(tuple(models), tuple(islands)))
-        return RestShapeVersion(statics, DialInterpreter(self._scene, statics), key)
+        return RestShapeVersion(self._scene, statics, DialInterpreter(self._scene, statics), key)
 
     def _apply_flows(self, number: int, island: Island, flows: dict[tuple[str, str], Array]) -> Island:
         system = island.system

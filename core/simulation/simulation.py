@@ -257,11 +257,13 @@ class Simulation:
                 start_settings = [last_settings[body] for body in island.bodies]
                 loads = weighted(island, loads_of(pose[k]), start_settings)
                 next_loads = weighted(island, loads_of(next_pose[k]), island_settings)
+                loaded = version.loads.version_for(k, loads, next_loads, island_settings)
                 fields = FieldAccelerations(island, island_state, island_settings, sample.frame, h)
                 inputs = with_accelerations(island, inputs, loads, next_loads, self.scene.gravity, fields)
                 inputs = self._air.with_air(island, inputs, loads, next_loads, island_state, sample.frame, h)
-                controls = version.dials.controls(k, settings, self.dials.max_substeps(settings), start_settings)
-                stepper = self._stepper_for(pins, version, k, settings)
+                inputs = loaded.with_steady_load(inputs)
+                controls = loaded.dials.controls(k, settings, self.dials.max_substeps(settings), start_settings)
+                stepper = self._stepper_for(pins, version, k, settings, loaded.statics)
                 with crowds_named([self.scene.bodies[body].name for body in island.bodies]):
                     if isinstance(stepper, Stepper):
                         meter = meters.setdefault(k, stepper.frame_meter(substep_count))
@@ -282,13 +284,18 @@ class Simulation:
         return replace(state, time=frame_inputs.number / self.scene.fps), iterations, guards
 
     def _stepper_for(
-        self, pins: PinVersion, version: RestShapeVersion, island: int, settings: tuple[Settings, ...]
+        self,
+        pins: PinVersion,
+        version: RestShapeVersion,
+        island: int,
+        settings: tuple[Settings, ...],
+        statics: StaticSolver,
     ) -> Stepper | IntegratorStepper:
-        """Return the stepper of an island for these dials."""
+        """Return the stepper of an island for these dials. statics: of the loads that act."""
         island_data = version.statics.islands[island]
         island_settings = [settings[k] for k in island_data.bodies]
         if uses_dampsim_stepper(island_settings[0]) or has_weave(island_data.system):
-            return version.statics.steppers[island]
+            return statics.steppers[island]
         factors = self.statics.stiffness_factors(island, island_settings)
         # Of the keyframable settings, only these change the damping.
         methods = [(one.damping_by, one.integrator, one.gamma) for one in island_settings]

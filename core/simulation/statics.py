@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 
@@ -23,6 +24,7 @@ from ..settle.geometric_stiffness import estimated_regions, with_geometric_stiff
 from ..steppers.implicit import Stepper
 from ..steppers.static import solve_static_equilibrium
 from ..system.inputs import Inputs, without_contact
+from ..system.region import Region
 from ..system.state import State
 from ..system.system import System, assemble_system
 from .assembly import Assembly, Island, rebuild_islands
@@ -113,6 +115,8 @@ _EARTH_GRAVITY = np.array([0.0, 0.0, -9.81])
 # In non-uniform fields, equilibrium is a fixed-point iteration. It stops once no node moves by more than the first
 # fraction of the size. It fails if an iteration moves nodes by more than the second fraction of the previous move.
 _WIND_TOLERANCE = 1e-7
+# The same where only first eigenvalues are needed.
+_LOAD_TOLERANCE = 1e-4
 _REQUIRED_DECREASE = 0.5
 
 
@@ -201,7 +205,7 @@ class StaticSolver:
                     if has_net(island.system):
                         # The search for a hanging net is long, and the new eigenvalues do not change its result.
                         self._hanging_guess[number] = state
-                    inputs = self._stationary_inputs(island, self._first_sample, None, False)
+                    inputs = self._stationary_inputs(island, self._first_sample, None, False, self.first_loads(number))
                     acceleration = island.system.acceleration(inputs, np.arange(len(posed)))
                     regions = with_geometric_stiffness(island.system, state, factors, posed, acceleration)
                 else:
@@ -214,12 +218,63 @@ class StaticSolver:
         # These states were found with the previous steppers.
         self._hanging_cache.clear()
 
+    def with_regions(self, number: int, regions: tuple[Region, ...]) -> StaticSolver:
+        """Return the solver with other eigenvalues and hanging shapes of an island. Sag is that of this one."""
+        other = self.without_progress()
+        other.islands, other.steppers = list(self.islands), list(self.steppers)
+        other.steppers[number] = self.steppers[number].with_regions(regions)
+        other.islands[number] = replace(self.islands[number], system=other.steppers[number].system)
+        other._factor_source = self._factor_source or self
+        return other
+
+    def without_progress(self) -> StaticSolver:
+        """Return the solver for searches after the preparation, which report no progress."""
+        other = copy(self)
+        other._progress = StageProgress()
+        return other
+
+    def posed_state(self, island: int) -> State:
+        """Return the state of an island in the first pose, not deflected."""
+        return self.pose_evaluator.animated_state(self.islands[island], self._first_sample)
+
+    def first_loads(self, island: int) -> list[BodyLoad]:
+        """Return the loads of an island's bodies at the first frame."""
+        return self._loads_in(self.islands[island], self._first_sample)
+
+    def fields_at(self, island: int, state: State, frames: float = 0.0) -> FieldAccelerations:
+        """Return the accelerations of an island by force fields in a state at rest, in frames after the first one."""
+        settings, frame = self._settings(self.islands[island]), self._first_sample.frame + frames
+        return FieldAccelerations(self.islands[island], state, settings, frame, 1.0 / self._scene.fps)
+
+    def acceleration_under(self, island: int, loads: Sequence[BodyLoad], fields: FieldAccelerations | None) -> Array:
+        """Return the acceleration (n, 3) m/s^2 of an island's nodes under loads in the first pose.
+
+        loads: of its bodies.  fields: None to ignore force fields.
+        """
+        data = self.islands[island]
+        inputs = self._stationary_inputs(data, self._first_sample, fields, False, loads)
+        found = data.system.acceleration(inputs, np.arange(len(data.system.rest)))
+        return np.array(np.broadcast_to(found, data.system.rest.shape))
+
+    def equilibrium_under(self, island: int, loads: Sequence[BodyLoad]) -> State:
+        """Return the equilibrium of an island in the first pose under loads, without contact."""
+        sample, factors = self._first_sample, self.stiffness_factors(island)
+        state = self.solve_equilibrium(island, sample, factors, loads=loads)
+        return self.state_in_wind(island, sample, factors, state, loads)
+
+    def _loads_in(self, island: Island, sample: SceneSample) -> list[BodyLoad]:
+        settings = self._settings(island)
+        return self.with_part_weights(island, body_loads(island, sample, settings), settings)
+
     def _stationary_inputs(
-        self, island: Island, sample: SceneSample, fields: FieldAccelerations | None, with_contact: bool
+        self,
+        island: Island,
+        sample: SceneSample,
+        fields: FieldAccelerations | None,
+        with_contact: bool,
+        loads: Sequence[BodyLoad],
     ) -> Inputs:
         """Return the inputs of an equilibrium, see solve_equilibrium()."""
-        settings = self._settings(island)
-        loads = self.with_part_weights(island, body_loads(island, sample, settings), settings)
         inputs = self.pose_evaluator.stationary_inputs(island, sample)
         inputs = inputs if with_contact else without_contact(inputs)
         return with_accelerations(island, inputs, loads, loads, self._scene.gravity, fields)
@@ -254,6 +309,7 @@ class StaticSolver:
         fields: FieldAccelerations | None = None,
         with_contact: bool = False,
         allow_sliding: bool = False,
+        loads: Sequence[BodyLoad] | None = None,
     ) -> State:
         """Return the static equilibrium of an island under gravity.
 
@@ -261,10 +317,12 @@ class StaticSolver:
         fields: force fields, which stay constant.
         with_contact: whether contacts act, as at the start of a shot; Sag is solved without them.
         allow_sliding: whether woven yarns may slide against friction.
+        loads: of the island's bodies; None for those of the sample.
         """
         island_data = self.islands[island]
         initial = self.pose_evaluator.animated_state(island_data, sample) if state is None else state
-        inputs = self._stationary_inputs(island_data, sample, fields, with_contact)
+        acting = self._loads_in(island_data, sample) if loads is None else loads
+        inputs = self._stationary_inputs(island_data, sample, fields, with_contact, acting)
         # The tolerance of other islands must not affect this one.
         tolerance = min([1e-3, *(self._scene.bodies[k].settings.tolerance for k in island_data.bodies)])
         yarns = yarn_dials(island_data.system, self._settings(island_data)) if allow_sliding else ()
@@ -292,25 +350,38 @@ class StaticSolver:
         depths = -contact_state.gap - rows.target_gap
         return bool((contact_state.force > 0.0).any() and (depths <= TOLERATED_DEPTH * rows.distance).all())
 
-    def state_in_wind(self, island: int, sample: SceneSample, factors: Array, state: State) -> State:
+    def state_in_wind(
+        self,
+        island: int,
+        sample: SceneSample,
+        factors: Array,
+        state: State,
+        loads: Sequence[BodyLoad] | None = None,
+    ) -> State:
         """Return the equilibrium under gravity and force fields, starting from the equilibrium without fields.
 
         Return the given state if the iteration does not converge, as in fields that keep a body rotating.
+
+        loads: of the island's bodies, without contact; None for those of the sample, with contact.
         """
         cut_count = self._progress.cut_count
         island_data = self.islands[island]
         island_settings = self._settings(island_data)
+        acting = body_loads(island_data, sample, island_settings) if loads is None else loads
+        tolerance = _WIND_TOLERANCE if loads is None else _LOAD_TOLERANCE
         size = min(self._scene.bodies[k].surface.size for k in island_data.bodies)
         current, last_move = state, np.inf
         while True:
             # At rest, there is no velocity relative to the air.
             fields = FieldAccelerations(island_data, current, island_settings, sample.frame, 1.0 / self._scene.fps)
-            if current is state and not fields.is_active(body_loads(island_data, sample, island_settings)):
+            if current is state and not fields.is_active(acting):
                 return state
-            after = self.solve_equilibrium(island, sample, factors, current, fields, with_contact=True)
+            after = self.solve_equilibrium(
+                island, sample, factors, current, fields, with_contact=loads is None, loads=loads
+            )
             move = float(np.abs(after.positions - current.positions).max())
             current = after
-            if move <= _WIND_TOLERANCE * size:
+            if move <= tolerance * size:
                 return current
             if not move <= _REQUIRED_DECREASE * last_move or self._progress.cut_count > cut_count:
                 return state

@@ -54,6 +54,7 @@ class BlockInputs:
     pressure_change: of the air at the start and at the end, since the first frame, Pa.
     drag: (n, 3, 3) N s/m, symmetric C of a force -C v on each of its nodes, such as that of the air; None without one.
     has_changing_load: whether the acceleration at the start of the step differs from that at its end.
+    steady_load: (3,) m/s^2, mean acceleration of a load that varies slowly in space and not in time; None otherwise.
     """
 
     start: Array
@@ -65,6 +66,7 @@ class BlockInputs:
     pressure_change: tuple[float, float] = (0.0, 0.0)
     drag: Array | None = None
     has_changing_load: bool = False
+    steady_load: Array | None = None
 
     @property
     def is_still(self) -> bool:
@@ -98,6 +100,7 @@ class BlockInputs:
             _part_of(self.contraction, index, count),
             _part_of(self.pressure_change, index, count),
             self.drag,
+            steady_load=self.steady_load,
         )
 
 

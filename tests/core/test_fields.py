@@ -27,9 +27,12 @@ from dampsim.core.literature.damping import DAMPINGS
 from dampsim.core.literature.integrators import INTEGRATORS
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import cache_inputs, describe_changes
+from dampsim.core.settle.controls import Controls
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.steppers import implicit
-from dampsim.core.system.inputs import BlockInputs
+from dampsim.core.system.inputs import BlockInputs, Inputs
+from dampsim.core.system.state import State
+from dampsim.core.system.system import System
 from references.fields import acceleration
 
 FPS = 24.0
@@ -313,7 +316,14 @@ def test_drag_of_body_moved_by_pins() -> None:
 def test_sleep_in_wind_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[bool] = []
     ask = implicit.is_asleep
-    monkeypatch.setattr(implicit, "is_asleep", lambda *args: slept.append(ask(*args)) or slept[-1])
+
+    def asked(system: System, state: State, inputs: Inputs, controls: Controls) -> bool:
+        found = ask(system, state, inputs, controls)
+        if not controls.is_static:
+            slept.append(found)
+        return found
+
+    monkeypatch.setattr(implicit, "is_asleep", asked)
 
     def outside(frame: float) -> ExternalForces:
         return ExternalForces(DOWN, (wind(2.0 if frame < 15 else 2.001, np.array([0.0, 1.0, 0.0]), flow=1.0),))

@@ -1,0 +1,150 @@
+"""A load that is switched within a shot: the body rests when the law for the equilibrium under the new load does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from animated import AnimatedBody
+from builders import DOWN, scene, wire
+from dampsim.core.fields.field import ExternalForces, Falloff, ForceField, ForceFieldShape, ForceFieldType
+from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.scene.body import Body
+from dampsim.core.scene.parameters import BounceBy, Settings
+from dampsim.core.settle.waveform import REST_FRACTION
+from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.system.state import History
+from settle_cases import pinned_body
+from shapes import horn
+
+FPS, SWITCH, SUBSTEPS = 24.0, 3.0, 2
+
+
+def dialled(body: Body, settle: float, bounce: float) -> Body:
+    dials = {"settle": settle, "bounce": bounce, "bounce_by": BounceBy.DIALLED, "substeps": SUBSTEPS}
+    return replace(body, settings=replace(body.settings, **dials))
+
+
+def sheet(width: float, length: float, pinned: float, **settings: float) -> Body:
+    """Return a sheet that reaches sideways from its pinned part, and is slightly curved."""
+    u, v = np.meshgrid(np.linspace(0.0, 1.0, 8), np.linspace(-0.5, 0.5, 6), indexing="ij")
+    points = np.stack([length * u, width * v, -0.25 * v**2], axis=2).reshape(-1, 3)
+    corner = (6 * np.arange(7)[:, None] + np.arange(5)).ravel()
+    triangles = np.concatenate([corner[:, None] + [0, 6, 7], corner[:, None] + [0, 7, 1]])
+    pins = (u.ravel() <= pinned).astype(float)
+    return Body(Surface("Sheet", points, triangles), pins, Settings(**settings), kind="CLOTH")  # type: ignore[arg-type]
+
+
+def point_field(strength: float, place: tuple[float, float, float]) -> ExternalForces:
+    """Return gravity and a force that pushes away from a place, and falls off with the distance."""
+    kind, shape, axis = ForceFieldType.FORCE, ForceFieldShape.POINT, np.array([0.0, 0.0, 1.0])
+    field = ForceField(kind, shape, np.array(place), axis, strength=strength, falloff=Falloff(power=1.0))
+    return ExternalForces(DOWN, (field,))
+
+
+def upright_strand(settle: float, bounce: float) -> Body:
+    t = np.linspace(0.0, 1.0, 11)
+    points = 0.25 * np.stack([0.1 * t, 0.1 * t**2, t], axis=1)
+    return dialled(wire("Strand", points, (0, 1), thickness=8.0, density=500.0, stiffness=2e4), settle, bounce)
+
+
+def switched(body: Body, before: ExternalForces, after: ExternalForces) -> tuple[Simulation, np.ndarray]:
+    """Return a simulation with another load from the switch on, and the shapes of its frames."""
+    animated = AnimatedBody(
+        body.surface, body.pins, body.settings, kind=body.kind, edges=body.edges,
+        external_forces=lambda frame: after if frame > SWITCH else before,
+    )  # fmt: skip
+    last = int(SWITCH + 2.5 * body.settings.settle)
+    simulation = Simulation(scene(animated, fps=FPS, last=last))
+    return simulation, np.array([frame.shapes[body.name] for frame in simulation.frames()])
+
+
+def frames_to_rest(shapes: np.ndarray) -> float:
+    """Return the frames from the middle of the step of the switch until no vertex is far from its last position."""
+    away = np.linalg.norm(shapes[int(SWITCH) - 1 :] - shapes[-1], axis=2).max(axis=1)
+    limit = REST_FRACTION * away.max()
+    last = int(np.flatnonzero(away > limit)[-1])
+    return last + float((away[last] - limit) / (away[last] - away[last + 1])) - 0.5 / SUBSTEPS
+
+
+PLAIN, WEIGHTLESS = ExternalForces(DOWN), ExternalForces(0.0 * DOWN)
+FIELD = point_field(4.0, (0.0, -3.0, 0.0))
+CASES = {
+    "hair gets its weight": (lambda: upright_strand(24.0, 0.0), WEIGHTLESS, PLAIN),
+    "hair gets its weight, with bounce": (lambda: upright_strand(27.0, 35.0), WEIGHTLESS, PLAIN),
+    "solid loses a field": (lambda: dialled(pinned_body(horn(), 0.1, stiffness=60.0), 30.0, 20.0), FIELD, PLAIN),
+    "shell gets a field": (
+        lambda: dialled(sheet(0.4, 0.6, 0.2, stiffness=2e5, thickness=3.0, density=300.0, bending=30.0), 26.0, 0.0),
+        PLAIN,
+        point_field(6000.0, (0.0, 0.0, -2.0)),
+    ),
+    "sheet gets a field": (
+        lambda: dialled(sheet(0.5, 0.6, 0.0, stiffness=600.0, thickness=1.0, density=200.0), 24.0, 0.0),
+        PLAIN,
+        FIELD,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_switched_load_rests_on_time(name: str) -> None:
+    """Hair that gets its weight rested after 44 of 24 frames, and a shell in a field after 17 of 26."""
+    make, before, after = CASES[name]
+    simulation, shapes = switched(make(), before, after)
+    (law,) = simulation.controls()[0].laws
+    settle = simulation.scene.bodies[0].settings.settle
+    expected = settle - FPS * law.time_to_peak  # type: ignore[attr-defined]
+    assert frames_to_rest(shapes) == pytest.approx(expected, abs=max(1.0, 0.05 * settle))
+
+
+def test_fields_that_end_restore_law() -> None:
+    """Without the fields of the first frame, the law is the one that the weight gives, at no further cost."""
+    body = dialled(pinned_body(horn(), 0.1, stiffness=60.0), 12.0, 0.0)
+    simulation, _ = switched(body, FIELD, PLAIN)
+    version = simulation.version_at(simulation.sample_frame(1).samples[-1]).rest_shapes.version_for(History())
+    settings = simulation.scene.settings
+    (before,) = simulation.statics.first_loads(0)
+    after = replace(before, external_forces=PLAIN)
+    assert version.loads.version_for(0, [after], [after], settings).dials is simulation.dials
+
+
+def test_changing_load_keeps_first_law() -> None:
+    """While a load is keyed, the law stays that of the first frame. Then it is that of the new load, found once."""
+    body = upright_strand(12.0, 0.0)
+    simulation, _ = switched(body, WEIGHTLESS, PLAIN)
+    version = simulation.version_at(simulation.sample_frame(1).samples[-1]).rest_shapes.version_for(History())
+    settings = simulation.scene.settings
+    (before,) = simulation.statics.first_loads(0)
+    half, after = (replace(before, external_forces=ExternalForces(part * DOWN)) for part in (0.5, 1.0))
+    assert version.loads.version_for(0, [half], [after], settings).dials is simulation.dials
+    found = version.loads.version_for(0, [after], [after], settings)
+    assert found.dials is not simulation.dials
+    assert version.loads.version_for(0, [after], [after], settings) is found
+
+
+def test_natural_bounce_keeps_first_law() -> None:
+    """With a natural Bounce the inertia is that of nature, so that no eigenvalue is needed."""
+    body = upright_strand(12.0, 0.0)
+    body = replace(body, settings=replace(body.settings, bounce_by=BounceBy.NATURAL))
+    simulation, _ = switched(body, WEIGHTLESS, PLAIN)
+    version = simulation.version_at(simulation.sample_frame(1).samples[-1]).rest_shapes.version_for(History())
+    (before,) = simulation.statics.first_loads(0)
+    after = replace(before, external_forces=PLAIN)
+    found = version.loads.version_for(0, [after], [after], simulation.scene.settings)
+    assert found.dials is simulation.dials
+
+
+def test_noisy_field_has_no_steady_load() -> None:
+    """A field that changes by itself has no equilibrium, which is then not searched."""
+    body = dialled(sheet(0.5, 0.6, 0.0, stiffness=600.0, thickness=1.0, density=200.0), 12.0, 0.0)
+    simulation, _ = switched(body, PLAIN, PLAIN)
+    version = simulation.version_at(simulation.sample_frame(1).samples[-1]).rest_shapes.version_for(History())
+    (before,) = simulation.statics.first_loads(0)
+    for noise in (0.0, 1.0):
+        (field,) = FIELD.fields
+        forces = ExternalForces(DOWN, (replace(field, noise=noise),))
+        load = replace(before, external_forces=forces)
+        found = version.loads.version_for(0, [load], [load], simulation.scene.settings)
+        assert (found.steady_load is None) == (noise > 0.0)
