@@ -47,7 +47,7 @@ class CompiledBlocks:
 class CompiledFronts:
     """Compiled equivalent of solvers.multifrontal.MultifrontalSolve for one right-hand side.
 
-    It sums in another order.  columns: the given matrices, as views of one buffer.
+    It sums in another order.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class CompiledFronts:
         columns: Sequence[SinglePrecisionArray],
         order: Index,
     ) -> None:
-        """Copy the factors of fronts into one buffer.
+        """Take the factors of fronts, without a copy if they follow each other in one buffer.
 
         bounds: first own row of each front and one past its last.  ancestor_rows: later rows that each front updates.
         columns: (own + ancestor rows, own) each.  order: (n,) rows in elimination order.
@@ -83,12 +83,9 @@ class CompiledFronts:
         counts, sizes = np.array([len(one) for one in ancestor_rows]), np.array([one.size for one in columns])
         starts, size_starts = np.cumsum(counts) - counts, np.cumsum(sizes) - sizes
         fronts = np.column_stack([limits, starts, counts, size_starts]).astype(np.int64)
-        buffer = np.empty(int(sizes.sum()), dtype=np.float32)
-        self.columns = list[SinglePrecisionArray]()
-        for start, one in zip(fronts[:, 4], columns, strict=True):
-            view = buffer[start : start + one.size].reshape(one.shape, order="F")
-            view[...] = one
-            self.columns.append(view)
+        buffer = _shared_buffer(columns)
+        if buffer is None:
+            buffer = np.concatenate([one.ravel(order="F") for one in columns]).astype(np.float32)
         self._workspace_size = max(one.shape[0] for one in columns)
         self._buffers = fronts, ancestors.astype(np.int32), buffer, order.astype(np.int32)
         self._pointers = pointers(*self._buffers)
@@ -106,3 +103,16 @@ class CompiledFronts:
         given = pointers(right_side, answer, solution, front_workspace)
         self._function(self._row_count, self._front_count, *self._pointers, *given)
         return answer
+
+
+def _shared_buffer(columns: Sequence[SinglePrecisionArray]) -> SinglePrecisionArray | None:
+    """Return the single-precision array that column-major matrices fill one after the other, or None."""
+    base = columns[0].base
+    if not isinstance(base, np.ndarray) or base.ndim != 1 or base.dtype != np.float32 or not base.flags.c_contiguous:
+        return None
+    at = base.ctypes.data
+    for one in columns:
+        if one.dtype != np.float32 or not one.flags.f_contiguous or (one.size and one.ctypes.data != at):
+            return None
+        at += one.nbytes
+    return base if at == base.ctypes.data + base.nbytes else None

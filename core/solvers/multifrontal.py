@@ -7,11 +7,13 @@ is therefore symmetric, and solves run at memory speed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.linalg.blas import dsyrk, dtrmm, ssyrk, strmm
 from scipy.linalg.lapack import dpotrf, dtrtri, spotrf, strtri
 from scipy.sparse import csr_matrix
 
@@ -53,7 +55,6 @@ class MultifrontalSolve:
             bounds = [(one.start, one.stop) for one in fronts]
             others, ups = [one.ancestor_rows for one in fronts], [one.columns for one in fronts]
             self._compiled = CompiledFronts(kernel, bounds, others, ups, order)
-            self._fronts = [replace(one, columns=up) for one, up in zip(fronts, self._compiled.columns, strict=True)]
 
     @property
     def entry_count(self) -> int:
@@ -102,7 +103,7 @@ def factorise_multifrontal(
 class SymbolicFactorisation:
     """Symbolic factorisation: the rows of each front, which depend only on the matrix's pattern.
 
-    order: (3n,) rows in elimination order.  bounds: (f, 2) own rows of each front.  ancestor_rows: later rows it
+    order: (r,) rows in elimination order.  bounds: (f, 2) own rows of each front.  ancestor_rows: later rows it
         updates.
     children: indices of fronts.
     """
@@ -113,12 +114,16 @@ class SymbolicFactorisation:
     children: list[tuple[int, ...]]
 
     @staticmethod
-    def of(matrix: csr_matrix, places: Array) -> SymbolicFactorisation:
-        """Return the symbolic factorisation of a matrix (3n, 3n) with nodes at places (n, 3)."""
+    def of(matrix: csr_matrix, places: Array, node_of_row: Index | None = None) -> SymbolicFactorisation:
+        """Return the symbolic factorisation of a matrix (r, r) with nodes at places (n, 3).
+
+        node_of_row: (r,) node of each row; if None, node k has the rows 3k to 3k+2.
+        """
         count = len(places)
+        node_of_row = np.arange(3 * count) // 3 if node_of_row is None else node_of_row
         entries = matrix.tocoo()
         pattern = csr_matrix(
-            (np.ones(entries.nnz, dtype=np.int8), (entries.row // 3, entries.col // 3)), (count, count)
+            (np.ones(entries.nnz, dtype=np.int8), (node_of_row[entries.row], node_of_row[entries.col])), (count, count)
         )
         pattern.sum_duplicates()
         parts = dissect(pattern, places)
@@ -126,20 +131,21 @@ class SymbolicFactorisation:
         place = np.empty(count, dtype=np.int64)
         place[nodes] = np.arange(count)
         ordered = pattern[nodes]
-        bounds, ancestor_rows = list[tuple[int, int]](), list[Index]()
+        node_bounds, ancestors = list[tuple[int, int]](), list[Index]()
         start = 0
         for part in parts:
             stop = start + len(part.nodes)
             coupled_places = place[ordered.indices[ordered.indptr[start] : ordered.indptr[stop]]]
-            later_rows = np.unique(np.concatenate([coupled_places, *(ancestor_rows[child] for child in part.children)]))
-            ancestor_rows.append(later_rows[later_rows >= stop])
-            bounds.append((start, stop))
+            later_nodes = np.unique(np.concatenate([coupled_places, *(ancestors[child] for child in part.children)]))
+            ancestors.append(later_nodes[later_nodes >= stop])
+            node_bounds.append((start, stop))
             start = stop
-        rows = (3 * nodes[:, None] + np.arange(3)).ravel()
+        place_of_row = place[node_of_row]
+        starts = np.concatenate([[0], np.cumsum(np.bincount(place_of_row, minlength=count))])
         return SymbolicFactorisation(
-            rows,
-            [(3 * first, 3 * last) for first, last in bounds],
-            [(3 * one[:, None] + np.arange(3)).ravel() for one in ancestor_rows],
+            np.argsort(place_of_row, kind="stable"),
+            [(int(starts[first]), int(starts[last])) for first, last in node_bounds],
+            [_spans(starts, one) for one in ancestors],
             [part.children for part in parts],
         )
 
@@ -149,50 +155,111 @@ class SymbolicFactorisation:
         fronts = zip(self.bounds, self.ancestor_rows, strict=True)
         return sum((last - first + len(far)) * (last - first) for (first, last), far in fronts)
 
+    @cached_property
+    def _chains(self) -> list[tuple[int, int]]:
+        """First front and one past the last of each chain: fronts that share their rows, as parts of a separator."""
+        found = list[tuple[int, int]]()
+        for number, ((start, stop), rows, children) in enumerate(
+            zip(self.bounds, self.ancestor_rows, self.children, strict=True)
+        ):
+            child = number - 1
+            if children == (child,) and len(self.ancestor_rows[child]) == stop - start + len(rows):
+                found[-1] = found[-1][0], number + 1
+            else:
+                found.append((number, number + 1))
+        return found
+
     def factorise(self, matrix: csr_matrix, dtype: type[np.floating[Any]]) -> MultifrontalSolve | None:
         """Return the solve, factorised in precision dtype, or None if a pivot is not positive or an entry too large."""
         with np.errstate(over="ignore"):
             ordered = matrix.tocsr()[self.order][:, self.order].tocsr().astype(dtype)
         if not np.isfinite(ordered.data).all():
             return None
-        cholesky, invert = (spotrf, strtri) if dtype is np.float32 else (dpotrf, dtrtri)
         local = np.zeros(len(self.order), dtype=np.int64)
+        buffer, used = np.empty(self.entry_count, dtype=np.float32), 0
         fronts, updates = list[_Front](), dict[int, Array]()
-        for number, ((start, stop), ancestor_rows, children) in enumerate(
-            zip(self.bounds, self.ancestor_rows, self.children, strict=True)
-        ):
-            count, size = stop - start, stop - start + len(ancestor_rows)
-            local[start:stop], local[ancestor_rows] = np.arange(count), np.arange(count, size)
-            front = np.zeros((size, size), dtype=dtype)
+        for first, last in self._chains:
+            (start, _), (_, stop), far = self.bounds[first], self.bounds[last - 1], self.ancestor_rows[last - 1]
+            count = stop - start
+            local[start:stop], local[far] = np.arange(count), np.arange(count, count + len(far))
+            chain = _DenseChain(count, len(far), dtype)
             part = slice(ordered.indptr[start], ordered.indptr[stop])
             column, row = ordered.indices[part], np.repeat(np.arange(count), np.diff(ordered.indptr[start : stop + 1]))
             is_lower = column >= start
-            front[local[column[is_lower]], row[is_lower]] = ordered.data[part][is_lower]
-            for child in children:
-                _add_child(front, updates.pop(child), local[self.ancestor_rows[child]])
-            if not count:
-                updates[number] = front
-                fronts.append(_Front(start, stop, ancestor_rows, np.zeros((size, 0), dtype=np.float32)))
-                continue
-            factor, info = cholesky(np.asfortranarray(front[:count, :count]), lower=1, clean=1, overwrite_a=1)
-            if info:
-                return None
-            inverse, _ = invert(factor, lower=1, overwrite_c=1)
-            below = front[count:, :count] @ inverse.T
-            updates[number] = front[count:, count:] - below @ below.T
-            columns = np.concatenate([inverse.T @ inverse, below @ inverse])
-            fronts.append(_Front(start, stop, ancestor_rows, np.asfortranarray(columns, dtype=np.float32)))
+            chain.own[local[column[is_lower]], row[is_lower]] = ordered.data[part][is_lower]
+            for child in self.children[first]:
+                chain.add_child(updates.pop(child), local[self.ancestor_rows[child]])
+            for number in range(first, last):
+                begin, end = self.bounds[number]
+                size = end - begin, stop - begin + len(far)
+                columns = buffer[used : used + size[0] * size[1]].reshape(size[::-1], order="F")
+                used += columns.size
+                if not chain.eliminate(begin - start, end - start, columns):
+                    return None
+                fronts.append(_Front(begin, end, self.ancestor_rows[number], columns))
+            updates[last - 1] = chain.update()
         return MultifrontalSolve(fronts, self.order)
 
 
-def _add_child(front: Array, update: Array, rows: Index) -> None:
-    """Add a child's update matrix (r, r) to a front at rows (r,)."""
-    cuts = np.flatnonzero(np.diff(rows) != 1) + 1
-    runs = [(a, b, int(rows[a])) for a, b in pairwise([0, *cuts, len(rows)]) if b > a]
-    # Only the lower triangle is used.
-    for number, (a, b, p) in enumerate(runs):
-        if len(runs) > _RUNS:
-            front[rows[a:], p : p + b - a] += update[a:, a:b]
-            continue
-        for c, d, q in runs[: number + 1]:
-            front[p : p + b - a, q : q + d - c] += update[a:b, c:d]
+def _spans(starts: Index, nodes: Index) -> Index:
+    """Return the rows of nodes (k,) in order. starts: (n + 1,) first row of each node."""
+    sizes = starts[nodes + 1] - starts[nodes]
+    before = np.cumsum(sizes) - sizes
+    return np.asarray(np.arange(int(sizes.sum())) + (starts[nodes] - before).repeat(sizes))
+
+
+class _DenseChain:
+    """Dense lower triangle of a chain of fronts, column-major.
+
+    own: (k + r, k), the columns of the chain's own rows.  rest: (r, r) of its ancestor rows.
+    """
+
+    def __init__(self, count: int, ancestor_count: int, dtype: type[np.floating[Any]]) -> None:
+        self.own = np.zeros((count + ancestor_count, count), dtype=dtype, order="F")
+        self.rest = np.zeros((ancestor_count, ancestor_count), dtype=dtype, order="F")
+        self._is_single = dtype is np.float32
+
+    def add_child(self, update: Array, rows: Index) -> None:
+        """Add the lower triangle of a child's update matrix (r, r) at rows (r,)."""
+        count = self.own.shape[1]
+        is_start = np.diff(rows, prepend=-2) != 1
+        # A run of columns lies either in the own columns or in the rest.
+        is_start[np.searchsorted(rows, count) :][:1] = True
+        cuts = np.flatnonzero(is_start)
+        runs = [(a, b, int(rows[a])) for a, b in pairwise([*cuts, len(rows)])]
+        for number, (a, b, p) in enumerate(runs):
+            target, shift = (self.own, 0) if p < count else (self.rest, count)
+            columns = slice(p - shift, p - shift + b - a)
+            if len(runs) > _RUNS:
+                target[rows[a:] - shift, columns] += update[a:, a:b]
+                continue
+            for c, d, q in runs[number:]:
+                target[q - shift : q - shift + d - c, columns] += update[c:d, a:b]
+
+    def eliminate(self, first: int, last: int, columns: SinglePrecisionArray) -> bool:
+        """Eliminate own rows and fill the columns of their front, or return False if a pivot is not positive."""
+        if first == last:
+            return True
+        potrf, trtri, trmm = (spotrf, strtri, strmm) if self._is_single else (dpotrf, dtrtri, dtrmm)
+        own, count = self.own, last - first
+        if first:
+            # The previous fronts of the chain update all columns of this one at once.
+            own[first:, first:last] -= own[first:, :first] @ own[first:last, :first].T
+        factor, info = potrf(own[first:last, first:last], lower=1, clean=1)
+        if info:
+            return False
+        inverse, _ = trtri(factor, lower=1, overwrite_c=1)
+        columns[:count] = inverse.T @ inverse
+        if last < len(own):
+            below = trmm(1.0, inverse, own[last:, first:last], side=1, lower=1, trans_a=1)
+            own[last:, first:last] = below
+            columns[count:] = trmm(1.0, inverse, below, side=1, lower=1, overwrite_b=1)
+        return True
+
+    def update(self) -> Array:
+        """Return the update matrix (r, r) of the ancestor rows after the elimination; its lower triangle is valid."""
+        count = self.own.shape[1]
+        if not count or not len(self.rest):
+            return self.rest
+        syrk = ssyrk if self._is_single else dsyrk
+        return np.asarray(syrk(-1.0, self.own[count:], beta=1.0, c=self.rest, lower=1, overwrite_c=1))

@@ -19,7 +19,7 @@ from dampsim.core.solvers.multifrontal import (
     _RUNS,
     MultifrontalSolve,
     SymbolicFactorisation,
-    _add_child,
+    _DenseChain,
     factorise_multifrontal,
 )
 from dampsim.core.solvers.nested_dissection import dissect
@@ -123,6 +123,22 @@ def test_multifrontal_inverse_to_single_precision(name: str) -> None:
     assert again(x).tobytes() == solve(x).tobytes()
 
 
+def test_nodes_with_different_row_counts() -> None:
+    """Nodes may have any number of rows, in any order, as crossings of yarns and their tails have."""
+    matrix, places = grid(14, 12, 1)
+    rng = np.random.default_rng(3)
+    rows = rng.permutation(np.flatnonzero(rng.random(matrix.shape[0]) < 0.7))
+    used, node_of_row = np.unique(rows // 3, return_inverse=True)
+    part = csr_matrix(matrix.tocsr()[rows][:, rows])
+    symbolic = SymbolicFactorisation.of(part, places[used], node_of_row)
+    assert len(symbolic.bounds) > 3
+    solve = symbolic.factorise(part, np.float32)
+    assert solve is not None
+    right = rng.normal(size=len(rows))
+    exact = np.linalg.solve(part.toarray(), right)
+    assert np.linalg.norm(solve(right) - exact) < 1e-4 * np.linalg.norm(exact)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_dissection_decouples_branches(name: str) -> None:
     matrix, places = CASES[name]()
@@ -157,12 +173,18 @@ def test_child_update_with_any_run_count(pieces: int) -> None:
     """A child's update matrix is added at its rows, for any number of contiguous runs."""
     rng = np.random.default_rng(pieces)
     rows = np.concatenate([10 * k + np.arange(k % 4 + 2) for k in range(pieces)])
-    child, front = (rng.normal(size=(k, k)) for k in (len(rows), 10 * pieces))
-    child, expected = child + child.T, front.copy()
-    expected[np.ix_(rows, rows)] += child
-    _add_child(front, child, rows)
-    # Only the lower triangle is read; each sum has the same two terms.
-    np.testing.assert_array_equal(np.tril(front), np.tril(expected))
+    child = np.tril(rng.normal(size=(len(rows), len(rows))))
+    for own in (0, 1, 5 * pieces, 10 * pieces):
+        chain = _DenseChain(own, 10 * pieces - own, np.float64)
+        before = [rng.normal(size=part.shape) for part in (chain.own, chain.rest)]
+        chain.own[...], chain.rest[...] = before
+        chain.add_child(child, rows)
+        expected = np.zeros((10 * pieces,) * 2)
+        expected[:, :own], expected[own:, own:] = before
+        expected[np.ix_(rows, rows)] += child
+        # Only the lower triangle is read; each sum has the same two terms.
+        np.testing.assert_array_equal(np.tril(chain.own), np.tril(expected)[:, :own])
+        np.testing.assert_array_equal(np.tril(chain.rest), np.tril(expected)[own:, own:])
 
 
 @pytest.mark.slow
