@@ -19,6 +19,8 @@ from .objective import Minimum, Objective, Outcome, Tolerance
 
 # Relative residual at which conjugate gradients stop, and their largest number of steps on stale and on fresh factors.
 _FORCING, _MAX_STEPS_STALE, _MAX_STEPS_FRESH = 3e-2, 24, 60
+# Time of a factorisation, in steps of conjugate gradients.
+_FACTORISATION_COST = 40.0
 # Relative rounding error of the potential, as a square of the error estimate: smaller errors cannot be resolved.
 _ROUNDED = 1e-14
 
@@ -26,6 +28,37 @@ _ROUNDED = 1e-14
 _ESTIMATE_MARGIN = 4.0
 
 Factorise = Callable[[csr_matrix], Solve]
+
+
+class KeptFactors:
+    """Factors of a Hessian that several searches share, as those of a frame: the Hessian changes little between them.
+
+    solve: with the last factorised Hessian; None before the first one, and once new factors are worthwhile.
+    """
+
+    def __init__(self, factorise: Factorise) -> None:
+        """factorise: returns an approximate solve with a matrix."""
+        self._factorise = factorise
+        self.solve: Solve | None = None
+        self._searches, self._steps = 0, 0.0
+
+    def renew(self, matrix: csr_matrix) -> Solve:
+        """Return and keep an approximate solve with a matrix."""
+        # Free the memory of the old factors first.
+        self.solve = None
+        self.solve = self._factorise(matrix)
+        self._searches, self._steps = 0, _FACTORISATION_COST
+        return self.solve
+
+    def end_search(self, steps: int) -> None:
+        """Drop the factors if a search took more steps than the mean of all with them, including their own cost.
+
+        steps: of conjugate gradients.  From then on, the mean would increase.
+        """
+        self._searches += 1
+        self._steps += steps
+        if steps * self._searches > self._steps:
+            self.solve = None
 
 
 class NewtonObjective(Objective, Protocol):
@@ -37,16 +70,18 @@ class NewtonObjective(Objective, Protocol):
 
 
 def minimise_newton_cg(
-    objective: NewtonObjective, start: Array, tolerance: Tolerance, factorise: Factorise, max_iterations: int = 60
+    objective: NewtonObjective, start: Array, tolerance: Tolerance, factors: KeptFactors, max_iterations: int = 60
 ) -> Minimum:
-    """Minimise an objective from start (f, 3) m/s. factorise: returns an approximate solve with a matrix."""
+    """Minimise an objective from start (f, 3) m/s. factors: of an earlier search, or none yet; renewed if needed."""
     v = start
     value, gradient = objective.value_gradient(v)
-    first_error, error, evaluations = None, np.inf, 1
+    first_error, error, evaluations, steps = None, np.inf, 1, 0
     outcome, iteration = Outcome.ITERATIONS, 0
-    preconditioner: Product | None = None
     if not (np.isfinite(value) and np.isfinite(gradient).all()):
         return Minimum(v, Outcome.NOT_FINITE, 0, 1, np.inf, np.inf)
+    preconditioner: Product | None = None
+    if factors.solve is not None:
+        preconditioner = LowRankUpdate(factors.solve, objective.low_rank).solve_by_node
     estimate_ratio = np.inf
 
     def bound_at(v: Array, first_error: float) -> float:
@@ -65,8 +100,9 @@ def minimise_newton_cg(
         count, direction = _MAX_STEPS_STALE + 1, gradient
         if preconditioner is not None:
             direction, count, _ = conjugate_gradients(product, preconditioner, gradient, _MAX_STEPS_STALE, _FORCING)
+            steps += count
         if count > _MAX_STEPS_STALE:
-            preconditioner = LowRankUpdate(factorise(matrix), objective.low_rank).solve_by_node
+            preconditioner = LowRankUpdate(factors.renew(matrix), objective.low_rank).solve_by_node
             direction, *_ = conjugate_gradients(product, preconditioner, gradient, _MAX_STEPS_FRESH, _FORCING)
         slope = float(np.vdot(gradient, direction))
         if not np.isfinite(slope) or slope > 0.0:
@@ -88,6 +124,7 @@ def minimise_newton_cg(
             break
         accepted = objective.accept(trial.v, trial.value, trial.gradient)
         v, value, gradient = trial.v, accepted.value, accepted.gradient
+    factors.end_search(steps)
     return Minimum.of(outcome, (iteration, evaluations), v, gradient, error, first_error)
 
 

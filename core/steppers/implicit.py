@@ -156,7 +156,7 @@ class Stepper(FactorisedSystem):
     def _end_calmly(self, task: StepTask, state: State, done: int, parts: int) -> SearchResult:
         """Bring a step to an end of which some of its parts are done, see SpentWork. state: after these parts."""
         guard, meter = self.policy.spent_work, task.meter
-        attempt, guards = self.policy.calm_attempt(self.attempts(task.controls)), self.policy.contacts.rough()
+        attempt, guards = self.policy.calm_attempt(self.attempts(task)), self.policy.contacts.rough()
         controls = replace(task.controls, tolerance=guard.tolerance_factor * task.controls.tolerance)
         task, count = replace(task, controls=controls), max(parts, guard.part_count(task.violence))
         report = task.new_report(count)
@@ -172,7 +172,7 @@ class Stepper(FactorisedSystem):
 
     def _solve_part(self, part: StepTask) -> _Solution:
         """Minimise the objective of a part by one attempt after another, until the policy accepts one."""
-        attempts, iterations, evaluations = self.attempts(part.controls), 0, 0
+        attempts, iterations, evaluations = self.attempts(part), 0, 0
         for number, attempt in enumerate(attempts, 1):
             may_retry = number < len(attempts) and not part.meter.is_spent
             solution = self._attempt(part, attempt, self.policy.contacts, may_retry=may_retry)
@@ -240,9 +240,9 @@ class Stepper(FactorisedSystem):
         """Return the number of bisections before the first attempt, and the detection that it needed, if any."""
         return 0, None
 
-    def attempts(self, controls: Controls) -> list[tuple[bool, Minimiser]]:
-        """Return the attempts at a part of a step, see StepPolicy.attempts()."""
-        return self.policy.attempts(self._minimiser, controls)
+    def attempts(self, task: StepTask) -> list[tuple[bool, Minimiser]]:
+        """Return the attempts at a step or a part of it, see StepPolicy.attempts()."""
+        return self.policy.attempts(self._minimiser, task.controls)
 
     def frame_meter(self, step_count: int) -> WorkMeter:
         """Return the meter of the work of a frame of so many steps."""

@@ -28,12 +28,11 @@ from ..objective.step_objective import WovenUnknowns
 from ..objective.step_problem import StepProblem
 from ..objective.tangent import NormalDirectionSolve, Tangent
 from ..objective.weave_problem import WeaveProblem
-from ..settle.controls import Controls
 from ..solvers.factorisation import LowRankUpdate, Solve, factorise
 from ..solvers.inexact_newton import Product, minimise_inexact_newton
 from ..solvers.multifrontal import SymbolicFactorisation
 from ..solvers.newton import minimise_compiled_newton
-from ..solvers.newton_cg import minimise_newton_cg
+from ..solvers.newton_cg import KeptFactors, minimise_newton_cg
 from ..solvers.objective import AcceptedPoint, Minimum, Tolerance
 from ..system.system import System
 from ..system.term import StiffnessScaling
@@ -58,6 +57,17 @@ def has_sheet(system: System) -> bool:
 def _divided_solve(solve: Solve, scale: float) -> Solve:
     """Return the solve divided by a number."""
     return lambda right: solve(right) / scale
+
+
+def _extended_solve(solve: Solve, rows: Index) -> Solve:
+    """Return the solve with a matrix that has the identity beside the given rows (r,)."""
+
+    def extended(right: Array) -> Array:
+        answer = right.copy()
+        answer[rows] = solve(right[rows])
+        return answer
+
+    return extended
 
 
 class ContactFreePreconditioner(StepPreconditioner):
@@ -327,7 +337,7 @@ class WeaveStepper(Stepper):
     """Time stepper of a system of one woven cloth. It caches nothing but the elimination order.
 
     It uses Newton's method only: the stiffness changes most where yarns begin to slip, which no constant preconditioner
-    represents.
+    represents. Factors are kept within a frame, and renewed when they represent the stiffness too badly.
     """
 
     problem_type = WeaveProblem
@@ -339,25 +349,37 @@ class WeaveStepper(Stepper):
         self.unknowns: WovenUnknowns = WovenUnknowns(system)
 
     @cached_property
+    def _free_rows(self) -> Index:
+        """Free unknowns (r,) in ascending order; the matrix has the identity in the other rows."""
+        return np.flatnonzero(self.unknowns.is_free)
+
+    @cached_property
     def _symbolic(self) -> SymbolicFactorisation:
-        """Elimination order; the yarn positions of a crossing lie at its node."""
+        """Elimination order of the free unknowns; a crossing's yarn positions are eliminated with its node."""
         pattern, cloth, rest = self.unknowns.pattern, self.unknowns.term.cloth, self.system.rest
-        places = np.concatenate([rest, rest[cloth.node[cloth.crossings[:, 0]]]])
+        rows = self._free_rows
+        nodes = np.concatenate([np.arange(cloth.count), cloth.node[cloth.crossings[:, 0]]]).repeat(3)[rows]
         # A contact acts on one node, or on the two of a yarn segment, which are coupled anyway.
-        return SymbolicFactorisation.of(pattern.matrix(np.ones(len(pattern.identity_data))), places)
+        matrix = pattern.matrix(np.ones(len(pattern.identity_data)))[rows][:, rows]
+        used, node_of_row = np.unique(nodes, return_inverse=True)
+        return SymbolicFactorisation.of(matrix, rest[used], node_of_row)
 
     def _factorise(self, matrix: csr_matrix) -> Solve:
-        if matrix.shape[0] > _MIN_MULTIFRONTAL_UNKNOWNS:
+        rows = self._free_rows
+        if len(rows) > _MIN_MULTIFRONTAL_UNKNOWNS:
+            free = matrix[rows][:, rows]
             # Single precision suffices for a preconditioner if no pivot is lost in rounding.
             for kind in (np.float32, np.float64):
-                solve = self._symbolic.factorise(matrix, kind)
+                solve = self._symbolic.factorise(free, kind)
                 if solve is not None:
-                    return solve
+                    return _extended_solve(solve, rows)
         return factorise(matrix)
 
-    def _minimise(self, problem: WeaveProblem, start: Array, tolerance: Tolerance) -> Minimum:
-        return minimise_newton_cg(problem, start, tolerance, self._factorise)
-
-    def attempts(self, controls: Controls) -> list[tuple[bool, Minimiser]]:
+    def attempts(self, task: StepTask) -> list[tuple[bool, Minimiser]]:
         """Return the only attempt: its law has no history, and Newton's method is used already."""
-        return [(False, self._minimise)]
+        factors = task.meter.kept.setdefault(self, KeptFactors(self._factorise))
+
+        def minimise(problem: WeaveProblem, start: Array, tolerance: Tolerance) -> Minimum:
+            return minimise_newton_cg(problem, start, tolerance, factors)
+
+        return [(False, minimise)]

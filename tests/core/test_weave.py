@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from stored_history import history_bytes
 from woven_scenes import SwatchStepper, swatch, woven_body
 
@@ -25,8 +26,11 @@ from dampsim.core.scene.scene import Anchor, Collider, Link, LinkPoint, Scene
 from dampsim.core.settle.controls import Controls, YarnDials
 from dampsim.core.settle.law import BackwardEulerLaw, DeformationLaw, TauKappaLaw
 from dampsim.core.settle.step_report import StepReport
+from dampsim.core.settle.work_meter import WorkMeter
 from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.solvers.factorisation import Solve
+from dampsim.core.solvers.newton_cg import KeptFactors
 from dampsim.core.steppers.static import relax_dynamically
 from dampsim.core.system.inputs import Inputs
 from dampsim.core.system.state import BlockHistory, History, State, YarnHistory
@@ -516,10 +520,39 @@ def test_unsupported_settings_are_refused() -> None:
     Simulation(scene(hanging_swatch(4), colliders=(floor,), last=1))
 
 
+def test_steps_of_frame_share_factors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps of a frame share factors, with the same result to the tolerance; other frames have no influence."""
+    body, dials, made = woven_body(12, 12, 0.5 / 12.0), yarn_dials(3e-4, 1e-3), list[int]()
+    speed = np.sin(9.0 * body.surface.vertices[:, :1]) * np.array([0.0, 0.3, 1.0])
+    renew = KeptFactors.renew
+
+    def counted(factors: KeptFactors, matrix: csr_matrix) -> Solve:
+        made.append(1)
+        return renew(factors, matrix)
+
+    monkeypatch.setattr(KeptFactors, "renew", counted)
+
+    def run(loom: SwatchStepper, meter: WorkMeter | None) -> tuple[State, int]:
+        made.clear()
+        loom.state = State(0.0, loom.system.rest, speed, np.zeros_like(speed))
+        for _ in range(4):
+            loom.step(2.5e-3, dials, tolerance=1e-6, meter=meter)
+        return loom.state, len(made)
+
+    loom = SwatchStepper(body)
+    separate, separate_count = run(loom, None)
+    shared, shared_count = run(loom, WorkMeter(steps_per_frame=4))
+    again, _ = run(SwatchStepper(body), WorkMeter(steps_per_frame=4))
+    assert separate_count >= 4 > shared_count
+    change = np.abs(separate.positions - loom.system.rest).max()
+    np.testing.assert_allclose(shared.positions, separate.positions, rtol=0, atol=1e-4 * change)
+    assert shared.positions.tobytes() == again.positions.tobytes()
+
+
 @pytest.mark.slow
 def test_resumed_frames_of_large_weave() -> None:
     """Resumed frames are identical above 600 unknowns, where the multifrontal factorisation keeps its ordering."""
-    body = hanging_swatch(9, yarn_grip=30.0, thickness=12.0)
+    body = hanging_swatch(11, yarn_grip=30.0, thickness=12.0)
     points = body.surface.vertices
 
     def made() -> Simulation:

@@ -12,6 +12,7 @@ from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.settle.controls import Controls, YarnDials
 from dampsim.core.settle.law import BackwardEulerLaw, DeformationLaw
+from dampsim.core.settle.work_meter import WorkMeter
 from dampsim.core.steppers.sheet import WeaveStepper
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State, YarnHistory
@@ -69,14 +70,18 @@ class SwatchStepper:
         end: np.ndarray | None = None,
         tolerance: float = 1e-8,
         law: DeformationLaw | None = None,
+        meter: WorkMeter | None = None,
     ) -> int:
-        """Make a step of backward Euler or another law and return its iterations. end: (p, 3) m of the pins."""
+        """Make a step of backward Euler or another law and return its iterations.
+
+        end: (p, 3) m of the pins.  meter: of the frame, if the step shares its factors with others.
+        """
         block = self.system.blocks[0]
         start = self.state.positions[block.pinned]
         inputs = (BlockInputs(start, start if end is None else end),)
         laws = tuple(law or BackwardEulerLaw() for _ in self.system.regions)
         controls = Controls(laws, 1.0, tolerance, self.factor, (yarns,))
-        self.state, report = self.stepper.step(self.state, inputs, h, controls)
+        self.state, report = self.stepper.step(self.state, inputs, h, controls, meter=meter)
         assert report.outcome.name == "CONVERGED"
         return report.iterations
 
