@@ -20,7 +20,7 @@ from ..solvers.objective import AcceptedPoint
 from ..system.inputs import Inputs
 from ..system.state import State, YarnHistory
 from ..system.weave_term import FrozenSliding
-from ..yarns.energy import SlidingFriction, crossing_normal_forces, gravity_energy, sum_gradients
+from ..yarns.energy import SlidingFriction, crossing_normal_forces, gravity_energy
 from .contact_problem import MAX_FRICTION_UPDATES
 from .factorised_system import FactorisedSystem
 from .inertia import first_mode_inertia
@@ -138,11 +138,9 @@ class WeaveProblem(StepObjective):
         damping = assemble(x, self._u, dials.stretch, dials.bend)
         self._sliding_damping = np.zeros(self._cloth.unknown_count)
         self._sliding_damping[self._cloth.arc_length_unknown[self._cloth.can_slide]] = dials.drag
-        self._viscous = (
-            (self._cloth.stretch_unknowns, damping.stretch),
-            (self._cloth.bend_unknowns, damping.bend),
-        )
-        blocks = [damping.stretch, damping.bend, damping.shear, self._inertia, self._sliding_damping[:, None, None]]
+        stretch, bend, _ = self._cloth.element_groups
+        self._viscous = ((stretch, damping.stretch), (bend, damping.bend))
+        blocks = [damping.stretch, damping.bend, damping.shear, self._inertia, self._sliding_damping]
         self._constant = self._pattern.assemble(blocks)
 
     def set_contacts(self, contacts: ContactSet, normal_forces: Array, v: Array) -> None:
@@ -179,12 +177,10 @@ class WeaveProblem(StepObjective):
         total += nodal / h
         gradient[: by_node.size] += by_node.ravel()
         flat, off = v.ravel(), (v - self._predicted).ravel()
-        parts = [(cloth.passing_unknowns, self._inertia, off), *((where, what, flat) for where, what in self._viscous)]
-        for where, blocks, of in parts:
-            local = np.append(of, 0.0)[where]
-            pushed = (blocks @ local[:, :, None])[:, :, 0]
-            total += 0.5 * float(np.vdot(local, pushed))
-            gradient += sum_gradients(((where, pushed),), cloth.unknown_count)
+        for group, blocks, of in ((cloth.passing_group, self._inertia, off), *((*one, flat) for one in self._viscous)):
+            energy, by_unknown = group.value_gradient(blocks, of)
+            total += energy
+            gradient += by_unknown
         total += 0.5 * float((self._sliding_damping * flat) @ flat) - float(np.vdot(self._load, v))
         gradient += self._sliding_damping * flat - self._load.ravel()
         if not self.low_rank.is_empty:
@@ -198,10 +194,9 @@ class WeaveProblem(StepObjective):
         x, u = self.end_configuration(v)
         own = self._elastic.element_hessians(x, u)
         diagonal = np.zeros(cloth.unknown_count)
-        diagonal[cloth.arc_length_unknown[cloth.can_slide]] = h * self._friction.curvature(u)[cloth.can_slide]
-        none = np.zeros((len(cloth.node), 4, 4))
-        blocks = [h * own.stretch, h * own.bend, h * own.shear, none, diagonal[:, None, None]]
-        found = self._pattern.matrix(self._constant + self._pattern.assemble(blocks))
+        diagonal[cloth.arc_length_unknown[cloth.can_slide]] = self._friction.curvature(u)[cloth.can_slide]
+        elastic = self._pattern.assemble([own.stretch, own.bend, own.shear, None, diagonal])
+        found = self._pattern.matrix(self._constant + h * elastic)
         more = self._potential.hessian(x, True).tocoo()
         there = self._free.ravel()[more.row] & self._free.ravel()[more.col]
         place = (more.row[there], more.col[there])

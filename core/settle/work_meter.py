@@ -71,7 +71,7 @@ class WorkMeter:
     spent: units so far.
     limit: units at which the current step, or its current part, must end.
     costs: in the current step.
-    kept: data that a stepper keeps from step to step within the frame, by the stepper. A frame begins without them, so
+    factors: that steppers share between the steps of the frame, by stepper. A frame begins without them, so
         that it does not depend on the frames that were computed before it.
     """
 
@@ -82,7 +82,7 @@ class WorkMeter:
     spent: float = 0.0
     limit: float = math.inf
     costs: WorkCosts = field(default_factory=WorkCosts)
-    kept: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
+    factors: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def is_limited(self) -> bool:

@@ -360,7 +360,7 @@ class WeaveStepper(Stepper):
         rows = self._free_rows
         nodes = np.concatenate([np.arange(cloth.count), cloth.node[cloth.crossings[:, 0]]]).repeat(3)[rows]
         # A contact acts on one node, or on the two of a yarn segment, which are coupled anyway.
-        matrix = pattern.matrix(np.ones(len(pattern.identity_data)))[rows][:, rows]
+        matrix = pattern.matrix(np.ones(pattern.entry_count))[rows][:, rows]
         used, node_of_row = np.unique(nodes, return_inverse=True)
         return SymbolicFactorisation.of(matrix, rest[used], node_of_row)
 
@@ -377,7 +377,7 @@ class WeaveStepper(Stepper):
 
     def attempts(self, task: StepTask) -> list[tuple[bool, Minimiser]]:
         """Return the only attempt: its law has no history, and Newton's method is used already."""
-        factors = task.meter.kept.setdefault(self, KeptFactors(self._factorise))
+        factors = task.meter.factors.setdefault(self, KeptFactors(self._factorise))
 
         def minimise(problem: WeaveProblem, start: Array, tolerance: Tolerance) -> Minimum:
             return minimise_newton_cg(problem, start, tolerance, factors)

@@ -20,17 +20,14 @@ _DIFFERENCE_STEP = 1e-6
 
 @dataclass(frozen=True)
 class YarnHessians:
-    """Hessians of all elements: stretch (s, 8, 8), bending (m, 11, 11) and shear (c, 12, 12)."""
+    """Hessians of all elements by edge vectors: stretch (s, 4, 4), bending (m, 7, 7) and shear (c, 6, 6) or None.
+
+    WovenCloth.element_groups maps unknowns to the vectors.
+    """
 
     stretch: Array
     bend: Array
-    shear: Array
-
-    @staticmethod
-    def of_vectors(stretch: Array, bend: Array, shear: Array) -> YarnHessians:
-        """Return the Hessians by unknowns from those by edge vectors, (s, 4, 4), (m, 7, 7) and (c, 6, 6)."""
-        pairs = ((STRETCH_MAP, stretch), (BEND_MAP, bend), (SHEAR_MAP, shear))
-        return YarnHessians(*(to_vectors.T @ hessians @ to_vectors for to_vectors, hessians in pairs))
+    shear: Array | None = None
 
 
 class YarnElasticity:
@@ -87,7 +84,7 @@ class YarnElasticity:
         along[:, 3, 3] += elements.jam_energy(D, cloth.jam_lengths, cloth.min_lengths, self._jam_stiffness)[2]
         bend = elements.bending_hessian(*self._bend_vectors(ways, D), self._bend_stiffness, cloth.angles)
         shear = elements.shear_hessian(*self._crossing_vectors(x), self._shear_stiffness)
-        return YarnHessians.of_vectors(along, bend, shear)
+        return YarnHessians(along, bend, shear)
 
     def tensions(self, x: Array, u: Array) -> Array:
         """Return the force (s, 3) N with which each segment pulls its first node towards its second."""
@@ -107,7 +104,7 @@ class YarnElasticity:
         J = elements.bending_rate(a, b)
         bend_hessians = np.zeros((len(J), 7, 7))
         bend_hessians[:, :6, :6] = (2.0 * bend * self._bend_stiffness / L)[:, None, None] * (J.transpose(0, 2, 1) @ J)
-        return YarnHessians.of_vectors(along, bend_hessians, np.zeros((len(cloth.crossings), 6, 6)))
+        return YarnHessians(along, bend_hessians)
 
     def rayleigh_hessians(self, x: Array, u: Array, stretch: float, bend: float) -> YarnHessians:
         """Return the Hessians of ½ v C v with C = beta K, [SRD] (11).
@@ -118,7 +115,7 @@ class YarnElasticity:
         D, ways = cloth.lengths(u), self._edge_vectors(x)
         along = stretch * elements.stretch_hessian(ways, D, self._stretch_stiffness, True)
         bending = bend * elements.bending_hessian(*self._bend_vectors(ways, D), self._bend_stiffness, cloth.angles)
-        return YarnHessians.of_vectors(along, bending, np.zeros((len(cloth.crossings), 6, 6)))
+        return YarnHessians(along, bending)
 
     # Hessian of the nodes for yarns that do not slide.
 
@@ -129,8 +126,8 @@ class YarnElasticity:
         along = elements.stretch_hessian(ways, D, self._stretch_stiffness, project)[:, :3, :3]
         along = STRETCH_MAP[:3, :6].T @ along @ STRETCH_MAP[:3, :6]
         if project:
-            hessians = self.element_hessians(x, u)
-            bend, shear = hessians.bend[:, :9, :9], hessians.shear
+            bend = elements.bending_hessian(*self._bend_vectors(ways, D), self._bend_stiffness, cloth.angles)[:, :6, :6]
+            shear = elements.shear_hessian(*self._crossing_vectors(x), self._shear_stiffness)
         else:
             *corners, L = self._bend_vectors(ways, D)
 
@@ -141,10 +138,10 @@ class YarnElasticity:
                 return elements.shear_energy(way[:, :3], way[:, 3:], self._shear_stiffness, cloth.cosine)[1]
 
             step = _DIFFERENCE_STEP * cloth.pitch
-            bend_map = BEND_MAP[:6, :9]
-            bend = bend_map.T @ _difference_hessian(bent, np.concatenate(corners, axis=1), step) @ bend_map
-            crossed = np.concatenate(self._crossing_vectors(x), axis=1)
-            shear = SHEAR_MAP.T @ _difference_hessian(sheared, crossed, step) @ SHEAR_MAP
+            bend = _difference_hessian(bent, np.concatenate(corners, axis=1), step)
+            shear = _difference_hessian(sheared, np.concatenate(self._crossing_vectors(x), axis=1), step)
+        bend_map = BEND_MAP[:6, :9]
+        bend, shear = bend_map.T @ bend @ bend_map, SHEAR_MAP.T @ shear @ SHEAR_MAP
         first, last = cloth.ends[cloth.bends[:, 0]], cloth.ends[cloth.bends[:, 1]]
         bent_nodes = np.column_stack([first, last[:, 1]])
         total = assemble_matrix(along, cloth.ends, cloth.count) + assemble_matrix(bend, bent_nodes, cloth.count)

@@ -11,52 +11,105 @@ from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index, Mask
 from ..materials.assembly import assemble_vector
-from .elements import cosines, rotation_vectors
+from .elements import BEND_MAP, SHEAR_MAP, STRETCH_MAP, cosines, rotation_vectors
 from .yarns import Yarn
 
 
 @dataclass(frozen=True)
-class AssemblyPattern:
-    """Assembly pattern of symmetric blocks (m, k, k) into a matrix (d, d), the identity for unknowns that are not free.
+class ElementGroup:
+    """Elements whose energies depend on few vectors, which are linear in their unknowns.
 
-    positions: index of each block entry in the data of the matrix; the last index is for discarded entries.
-    indices, pointers: CSR structure of the matrix.  identity_data: matrix data before assembly.
+    unknowns: (m, k) of each element; d for none.  to_vectors: (v, k), from unknowns to vectors.
     """
 
-    positions: Index
-    indices: Index
-    pointers: Index
-    identity_data: Array
+    unknowns: Index
+    to_vectors: Array
 
     @staticmethod
-    def of(groups: Sequence[Index], free: Mask) -> AssemblyPattern:
-        """Build the pattern. groups: unknowns (m, k) of the blocks of each group; d for none.  free: (d,) mask."""
-        size = len(free)
-        is_free, fixed = np.append(free, False), np.flatnonzero(~free)
-        rows, columns = [], []
-        for group in groups:
-            width = group.shape[1]
-            rows.append(group.repeat(width, axis=1).ravel())
-            columns.append(np.tile(group, (1, width)).ravel())
-        row, column = np.concatenate(rows), np.concatenate(columns)
-        counts = is_free[row] & is_free[column]
-        keys = np.unique(np.concatenate([row[counts] * size + column[counts], fixed * (size + 1)]))
-        positions = np.full(len(row), len(keys))
-        positions[counts] = np.searchsorted(keys, row[counts] * size + column[counts])
-        pointers = np.concatenate([[0], np.cumsum(np.bincount(keys // size, minlength=size))])
-        identity_data = np.zeros(len(keys))
-        identity_data[np.searchsorted(keys, fixed * (size + 1))] = 1.0
-        return AssemblyPattern(positions, keys % size, pointers, identity_data)
+    def of_unknowns(unknowns: Index) -> ElementGroup:
+        """Return a group whose vectors are its unknowns (m, k)."""
+        return ElementGroup(unknowns, np.eye(unknowns.shape[1]))
 
-    def assemble(self, blocks: Sequence[Array]) -> Array:
-        """Return the assembled matrix data, without the identity. blocks: (m, k, k) of each group."""
-        flat = np.concatenate([block.reshape(-1) for block in blocks])
-        return np.bincount(self.positions, flat, minlength=len(self.identity_data) + 1)[:-1].astype(float)
+    def value_gradient(self, blocks: Array, values: Array) -> tuple[float, Array]:
+        """Return the sum of w B w/2 over the vectors w, and its gradient (d,).
+
+        blocks: B (m, v, v), symmetric.  values: (d,) of all unknowns.
+        """
+        vectors = np.append(values, 0.0)[self.unknowns] @ self.to_vectors.T
+        slopes = (blocks @ vectors[:, :, None])[:, :, 0]
+        gradient = np.bincount(self.unknowns.ravel(), (slopes @ self.to_vectors).ravel(), minlength=len(values) + 1)
+        return 0.5 * float(np.vdot(vectors, slopes)), np.asarray(gradient[:-1])
+
+
+@dataclass(frozen=True)
+class AssemblyPattern:
+    """Assembly pattern of symmetric blocks of elements into a matrix (d, d), the identity for unknowns that are not
+    free.
+
+    sums: for each group, the matrix that sums block entries to the upper triangle's entries (t,).
+    mirrored: (e,) upper entry of each entry of the matrix, t for those of the identity.
+    indices, pointers: CSR structure of the matrix.
+    """
+
+    sums: tuple[csr_matrix, ...]
+    mirrored: Index
+    indices: Index
+    pointers: Index
+
+    @staticmethod
+    def of(groups: Sequence[ElementGroup], free: Mask) -> AssemblyPattern:
+        """Build the pattern. free: (d,) mask of unknowns."""
+        size, is_free = len(free), np.append(free, False)
+        entries = [_upper_entries(group, is_free) for group in groups]
+        keys = np.unique(np.concatenate([key for key, _, _ in entries]))
+        sums = []
+        for group, (key, source, factor) in zip(groups, entries, strict=True):
+            place = (np.searchsorted(keys, key), source)
+            shape = (len(keys), len(group.unknowns) * len(group.to_vectors) ** 2)
+            sums.append(csr_matrix((factor, place), shape=shape))
+        row, column = np.divmod(keys, size)
+        upper, above, fixed = np.arange(len(keys)), np.flatnonzero(row < column), np.flatnonzero(~free)
+        rows, columns = np.concatenate([row, column[above], fixed]), np.concatenate([column, row[above], fixed])
+        order = np.lexsort((columns, rows))
+        mirrored = np.concatenate([upper, above, np.full(len(fixed), len(keys))])[order]
+        pointers = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=size))])
+        return AssemblyPattern(tuple(sums), mirrored, columns[order].astype(np.int32), pointers.astype(np.int32))
+
+    @property
+    def entry_count(self) -> int:
+        """Number t of entries of the upper triangle, without the identity."""
+        return int(self.sums[0].shape[0])
+
+    def assemble(self, blocks: Sequence[Array | None]) -> Array:
+        """Return the assembled entries (t,) of the upper triangle. blocks: (m, v, v) of each group; None for zeros."""
+        total = np.zeros(self.entry_count)
+        for sums, block in zip(self.sums, blocks, strict=True):
+            if block is not None:
+                total += sums @ block.reshape(-1)
+        return total
 
     def matrix(self, numbers: Array) -> csr_matrix:
-        """Return the matrix (d, d) from assembled data, including the identity."""
+        """Return the matrix (d, d) from assembled entries (t,), including the identity."""
         size = len(self.pointers) - 1
-        return csr_matrix((self.identity_data + numbers, self.indices, self.pointers), shape=(size, size))
+        return csr_matrix((np.append(numbers, 1.0)[self.mirrored], self.indices, self.pointers), shape=(size, size))
+
+
+def _upper_entries(group: ElementGroup, is_free: Mask) -> tuple[Index, Index, Array]:
+    """Return for all terms of a group's entries in the upper triangle: key row d + column, block entry, and factor.
+
+    is_free: (d + 1,), False for the index d.
+    """
+    size, count = len(is_free) - 1, len(group.to_vectors)
+    vectors, unknowns = np.nonzero(group.to_vectors)
+    keys, sources, factors = [], [], []
+    for one, row in zip(vectors, unknowns, strict=True):
+        for other, column in zip(vectors, unknowns, strict=True):
+            rows, columns = group.unknowns[:, row], group.unknowns[:, column]
+            used = np.flatnonzero((rows <= columns) & is_free[rows] & is_free[columns])
+            keys.append(rows[used] * size + columns[used])
+            sources.append((used * count + one) * count + other)
+            factors.append(np.full(len(used), group.to_vectors[one, row] * group.to_vectors[other, column]))
+    return np.concatenate(keys), np.concatenate(sources), np.concatenate(factors)
 
 
 # Stiffness of sticking friction at a crossing, relative to the stretch stiffness of a segment.
@@ -252,14 +305,26 @@ class WovenCloth:
         """Unknowns (p, 4) of each passing: its node's coordinates and its arc length."""
         return np.column_stack([coordinate_indices(self.node), self.arc_length_unknown])
 
+    @cached_property
+    def element_groups(self) -> tuple[ElementGroup, ElementGroup, ElementGroup]:
+        """Segments, bends and crossings."""
+        return (
+            ElementGroup(self.stretch_unknowns, STRETCH_MAP),
+            ElementGroup(self.bend_unknowns, BEND_MAP),
+            ElementGroup(self.shear_unknowns, SHEAR_MAP),
+        )
+
+    @cached_property
+    def passing_group(self) -> ElementGroup:
+        return ElementGroup.of_unknowns(self.passing_unknowns)
+
     def assembly_pattern(self, free: Mask) -> AssemblyPattern:
         """Return the assembly pattern for blocks of segments, bends, crossings, passings and single unknowns.
 
         free: (triples, 3) mask of free unknowns; the others have rows and columns of the identity.
         """
-        own = np.arange(self.unknown_count)[:, None]
-        groups = (self.stretch_unknowns, self.bend_unknowns, self.shear_unknowns, self.passing_unknowns, own)
-        return AssemblyPattern.of(groups, free.ravel())
+        own = ElementGroup.of_unknowns(np.arange(self.unknown_count)[:, None])
+        return AssemblyPattern.of((*self.element_groups, self.passing_group, own), free.ravel())
 
 
 def coordinate_indices(nodes: Index) -> Index:

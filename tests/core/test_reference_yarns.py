@@ -123,13 +123,8 @@ def test_projected_hessians_near_rest(seed: int) -> None:
     assert (cloth.lengths(u) < cloth.jam_lengths).sum() == 1
     blocks, size = elastic.element_hessians(x, u), cloth.unknown_count
     matrix = np.zeros((size + 1, size + 1))
-    groups = (
-        (cloth.stretch_unknowns, blocks.stretch),
-        (cloth.bend_unknowns, blocks.bend),
-        (cloth.shear_unknowns, blocks.shear),
-    )
-    for where, own in groups:
-        for rows, block in zip(where, own, strict=True):
+    for group, own in zip(cloth.element_groups, (blocks.stretch, blocks.bend, blocks.shear), strict=True):
+        for rows, block in zip(group.unknowns, group.to_vectors.T @ own @ group.to_vectors, strict=True):
             matrix[np.ix_(rows, rows)] += block
     way = rng.standard_normal((cloth.triples, 3))
     way[cloth.count :, 2] = 0.0
@@ -240,7 +235,7 @@ def test_stretch_damping_uses_strain_rate() -> None:
         return np.asarray(np.linalg.norm((x + t * dx)[b] - (x + t * dx)[a], axis=1) / cloth.lengths(u + t * du))
 
     rate, beta = (strain(1e-7) - strain(-1e-7)) / 2e-7, 0.03
-    local = np.append(v.ravel(), 0.0)[cloth.stretch_unknowns]
+    local = np.append(v.ravel(), 0.0)[cloth.stretch_unknowns] @ cloth.element_groups[0].to_vectors.T
     found = np.einsum(
         "si,sij,sj->s", local, YarnElasticity(cloth, 20.0).strain_rate_hessians(x, u, beta, 0.0).stretch, local
     )
