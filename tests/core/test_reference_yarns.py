@@ -136,6 +136,33 @@ def test_projected_hessians_near_rest(seed: int) -> None:
     assert np.linalg.eigvalsh(matrix).min() > -1e-12 * np.abs(matrix).max()
 
 
+def test_assembled_matrix_sums_blocks() -> None:
+    """Blocks of all groups are summed at their free unknowns; the others have rows of the identity."""
+    cloth, rng = thick_swatch().cloth, np.random.default_rng(4)
+    free = rng.random((cloth.triples, 3)) < 0.8
+    pattern, size = cloth.assembly_pattern(free), cloth.unknown_count
+    groups = (*cloth.element_groups, cloth.passing_group)
+    blocks = []
+    expected = np.zeros((size + 1, size + 1))
+    for group in groups:
+        count = len(group.to_vectors)
+        half = rng.standard_normal((len(group.unknowns), count, count))
+        blocks.append(half + half.transpose(0, 2, 1))
+        for rows, block in zip(group.unknowns, group.to_vectors.T @ blocks[-1] @ group.to_vectors, strict=True):
+            np.add.at(expected, np.ix_(rows, rows), block)
+    own = rng.standard_normal(size)
+    expected = np.where(np.outer(free.ravel(), free.ravel()), expected[:size, :size] + np.diag(own), np.eye(size))
+    found = pattern.matrix(pattern.assemble([*blocks, own])).toarray()
+    np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(expected).max())
+    # The product with one group's blocks is the gradient of its energy.
+    values = rng.standard_normal(size)
+    energy, gradient = groups[1].value_gradient(blocks[1], values)
+    assert energy == pytest.approx(0.5 * float(values @ gradient))
+    alone = cloth.assembly_pattern(np.ones_like(free))
+    matrix = alone.matrix(alone.assemble([None, blocks[1], None, None, None]))
+    np.testing.assert_allclose(gradient, matrix @ values, atol=1e-12 * np.abs(gradient).max())
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_hessians_of_crumpled_cloth_are_positive(seed: int) -> None:
     one = thick_swatch()
