@@ -264,11 +264,12 @@ def delay_forces(
             continue
         is_released = can_release and not terms.deformation_velocity.any()
         part = own.initial_force_change if is_released else own.force_lag
-        if not np.any(part):
+        if not np.any(part) and not np.any(own.dial_change):
             continue
         force = start_gradient() if force is None else force
-        share = np.broadcast_to(part, len(slots))[:, None]
-        load[slots] += share * (force[slots] - load[slots])
+        share, change = (np.broadcast_to(one, len(slots))[:, None] for one in (part, own.dial_change))
+        weight = context.external_forces(context.system.regions[place].free)
+        load[slots] += share * (force[slots] - load[slots]) + change * (force[slots] - weight)
 
 
 def waveform_inertia(
@@ -306,10 +307,13 @@ def waveform_inertia(
     weight = context.external_forces(free)
     load = weight - phi * reference_inertia_ratio * mass[:, None] * acceleration
     dead_load = take_rows(start_forces.dead_load, free)
-    if start_forces.initial_elastic_force is not None and not is_touched:
+    if start_forces.elastic_force is not None and not is_touched:
         # Under contact forces the elastic force alone is not balanced.
-        first_step_lag = np.broadcast_to(coefficients.sigma * coefficients.initial_force_change, len(free))[:, None]
-        dead_load = dead_load - first_step_lag * (take_rows(start_forces.initial_elastic_force, free) - weight)
+        part = coefficients.dial_change
+        if start_forces.history is None:
+            part = coefficients.sigma * coefficients.initial_force_change
+        part = np.broadcast_to(part, len(free))[:, None]
+        dead_load = dead_load - part * (take_rows(start_forces.elastic_force, free) - weight)
     u = rotate(reference.rotation, take_rows(start_forces.velocity, free))
     dead_load = rotate(reference.rotation, dead_load)
     # The history force of a firmly supported body stays fixed in space. If it turned with a leaning body, the weight

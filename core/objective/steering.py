@@ -24,8 +24,9 @@ import numpy as np
 
 from ..base.arrays import Array, take_rows
 from ..geometry.mesh.rigid_motion import fit_rigid_motion
-from ..settle.controls import Controls
+from ..settle.controls import Controls, has_new_bounce, history_change
 from ..settle.first_mode import FirstModeLaw
+from ..settle.law import DeformationLaw
 from ..settle.waveform import SECOND_ROOT_RATIO, WaveformLaw
 from ..system.inputs import Inputs
 from ..system.region import Region
@@ -117,16 +118,19 @@ def steer(
     last_paces = [1.0] * len(laws) if known is None else [one.pace for one in known]
     if all(pace == 1.0 for pace in (*paces, *last_paces)):
         return state, controls
+    steered, former = (
+        tuple(
+            replace(law, decay=law.decay * pace) if isinstance(law, WaveformLaw) else law
+            for law, pace in zip(some, own_paces, strict=True)
+        )
+        for some, own_paces in ((laws, paces), (controls.former_laws or laws, last_paces))
+    )
+    if controls.former_laws:
+        return state, replace(controls, laws=steered, former_laws=former)
     # The motion goes on at another pace, as after a change of the dials. With overshoot only the decay changes.
     ratios = tuple(
-        ratio * (pace / last if isinstance(law, WaveformLaw) and law.frequency == 0.0 else 1.0)
-        for ratio, law, pace, last in zip(
-            controls.velocity_ratios or (1.0,) * len(laws), laws, paces, last_paces, strict=True
-        )
-    )
-    steered = tuple(
-        replace(law, decay=law.decay * pace) if isinstance(law, WaveformLaw) else law
-        for law, pace in zip(laws, paces, strict=True)
+        pace / last if isinstance(law, WaveformLaw) and law.frequency == 0.0 else 1.0
+        for law, pace, last in zip(laws, paces, last_paces, strict=True)
     )
     return state, replace(controls, laws=steered, velocity_ratios=ratios)
 
@@ -248,6 +252,9 @@ class _SteeredStep:
         jump = float(np.abs(velocity - take_rows(context.state.reference, region.free)).max())
         if jump / law.natural_frequency > _NEW_SWING_FRACTION * last.swing * math.exp(-max(last.phase, 0.0)):
             return fresh
+        former = self.controls.former_laws[place] if self.controls.former_laws else law
+        if last.phase > 0.0 and last.swing > 0.0 and has_new_bounce(law, former):
+            last = self._with_new_bounce(place, law, former, last, history)
         following, rest_phase = last.phase + law.decay * h, law.decay * law.release_rest_time
         left = rest_phase - last.phase
         is_growing = last.phase < -_ROUNDING
@@ -265,11 +272,36 @@ class _SteeredStep:
         if is_growing or not is_known:
             pace = 1.0
         elif is_due:
-            envelope = self._envelope(region, replace(law, decay=law.decay * last.pace), rotation, factors, history)
+            former_at_pace = self._at_pace(former, last.pace) if self.controls.former_laws else None
+            envelope = self._envelope(
+                region, replace(law, decay=law.decay * last.pace), rotation, factors, history, former_at_pace
+            )
             pace = float(np.clip(steered_pace(law, swing, last.phase, envelope), *_PACES[law.frequency > 0.0]))
             turn = turning_pace(law, swing, last.phase, envelope)
             pace = max(pace, turn) if turn > 1.0 else pace
         return SwingRecord(swing, following, pace, a)
+
+    @staticmethod
+    def _at_pace(law: DeformationLaw, pace: float) -> WaveformLaw | None:
+        return replace(law, decay=law.decay * pace) if isinstance(law, WaveformLaw) else None
+
+    def _with_new_bounce(
+        self,
+        place: int,
+        law: WaveformLaw,
+        former: DeformationLaw,
+        last: SwingRecord,
+        history: DeformationHistory | None,
+    ) -> SwingRecord:
+        """Return a record with the phase at which the law has the region's envelope. former: law of the last step."""
+        if history is None or not isinstance(former, WaveformLaw):
+            return last
+        region = self.context.system.regions[place]
+        factors = self.controls.stiffness_per_block(len(self.context.system.blocks))
+        rotation = _undeformed_positions(self.context, region, self.stepper.region_slices[place])[1]
+        envelope = self._envelope(region, law, rotation, factors, history, self._at_pace(former, last.pace))
+        relative = max(envelope / (law.release_envelope * last.swing), _MIN_ENVELOPE)
+        return replace(last, phase=max(-math.log(relative), _ROUNDING), pace=1.0)
 
     def _deflection(self, place: int, factors: Array) -> tuple[Array, Array, float]:
         """Return the deflection (f, 3) m from the equilibrium in the rest frame, the rotation, and an error in m."""
@@ -297,9 +329,18 @@ class _SteeredStep:
         return np.asarray(self.stepper.hanging_compliance(factors)(load.ravel()).reshape(-1, 3)[slots])
 
     def _envelope(
-        self, region: Region, law: WaveformLaw, rotation: Array, factors: Array, history: DeformationHistory | None
+        self,
+        region: Region,
+        law: WaveformLaw,
+        rotation: Array,
+        factors: Array,
+        history: DeformationHistory | None,
+        former: WaveformLaw | None = None,
     ) -> float:
-        """Return the envelope E in m of the deflection late in the swing. law: of the last step."""
+        """Return the envelope E in m of the deflection late in the swing.
+
+        law: of the last step, or with new dials.  former: of the last step if the dials are new.
+        """
         context, free = self.context, region.free
         system, h = context.system, context.h
         scale = factors[system.node_blocks()[free]][:, None]
@@ -315,6 +356,9 @@ class _SteeredStep:
         assert history.force_rate is not None
         c = self._compliance(region, (scale * history.elastic_gradient[free] - weight) @ rotation, factors)
         change = h * self._compliance(region, scale * history.force_rate[free] @ rotation, factors)
+        if former is not None:
+            ratio, part = history_change(law, former, h, self.controls.former_step or h)
+            change = ratio * change + part * c
         return law_envelope(law, c, change, h)
 
 

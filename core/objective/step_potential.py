@@ -221,18 +221,24 @@ class StepStartForces:
     elastic_gradient: (n, 3) N, see DeformationHistory; None where theta differs between nodes.
     dead_load: (n, 3) N, (1 - theta) g - sigma h g' of the elastic force g and its rate of change.
     history: history of the last step; None at the start of a shot.
-    initial_elastic_force: (n, 3) N, the total elastic force at the start of a shot; None later.
+    elastic_force: (n, 3) N, the total elastic force at the start of a shot or where the dials change; None later.
     """
 
     velocity: Array
     elastic_gradient: Array | None
     dead_load: Array
     history: DeformationHistory | None
-    initial_elastic_force: Array | None = None
+    elastic_force: Array | None = None
 
 
 def step_start_forces(
-    system: System, state: State, inputs: Inputs, factors: Array, h: float, weights: ThetaWeights
+    system: System,
+    state: State,
+    inputs: Inputs,
+    factors: Array,
+    h: float,
+    weights: ThetaWeights,
+    has_changed_dials: bool = False,
 ) -> StepStartForces:
     """Return the forces at the start of a step. Without a history, the velocity and g' are zero.
 
@@ -275,7 +281,7 @@ def step_start_forces(
                 - block_gradient(previous_positions, sigma)
                 - link_gradient(soft_links, previous_positions, sigma)
             )
-        elastic = block_gradient(x) + link_gradient(system.links, x) if history is None else None
+        elastic = block_gradient(x) + link_gradient(system.links, x) if history is None or has_changed_dials else None
         return StepStartForces(velocity, None, dead_load, history, elastic)
     nodal_factors = _nodal_factors(system, factors)
     if history is not None and history.elastic_gradient is not None and history.force_rate is not None:
@@ -290,7 +296,9 @@ def step_start_forces(
             + (1.0 - weights.theta) * link_gradient(soft_links, x)
             - weights.sigma * (link_gradient(soft_links, x) - link_gradient(soft_links, previous_positions))
         )
-    elastic = np.asarray(nodal_factors * force + link_gradient(system.links, x)) if history is None else None
+    elastic = None
+    if history is None or has_changed_dials:
+        elastic = np.asarray(nodal_factors * force + link_gradient(system.links, x))
     return StepStartForces(velocity, force, np.asarray(dead_load), history, elastic)
 
 

@@ -146,7 +146,13 @@ class StepProblem(StepObjective):
         self._step_start: StepStartForces | None = None
         if any(law.is_waveform for law in controls.laws):
             self._step_start = step_start_forces(
-                system, context.state, context.inputs, self._stiffness_factors, context.h, weights
+                system,
+                context.state,
+                context.inputs,
+                self._stiffness_factors,
+                context.h,
+                weights,
+                any(np.any(one.dial_change) for one in self._coefficients),
             )
         self._region_inertias: list[tuple[Index, RegionInertia]] = []
         motions = region_motions(context, system.regions, stepper.region_slices)

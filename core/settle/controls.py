@@ -21,6 +21,8 @@ TARGET_PHASE = math.pi / 6.0
 MAX_PHASE = math.pi / 5.0
 # Largest number of substeps per frame; a stronger overshoot is limited instead.
 MAX_SUBSTEPS = 20
+# Relative size of rounding errors.
+_ROUNDING = 1e-9
 SettleLaw = WaveformLaw | FirstModeLaw
 """Law that Settle and Bounce control."""
 SettleLawFactory = Callable[[float, float, float], SettleLaw]
@@ -58,8 +60,10 @@ class Controls:
     stiffness: factor on the elastic energies, for a material that stiffens during the shot; one value or one per block.
         The eigenvalues of the laws already include it.
     yarns: one per woven block.
-    velocity_ratios: factor of each region on the deformation's velocity at the start of the step, because the dials
-        have changed (docs/explanation/physics/02-settle-law.md); none if they have not.
+    former_laws: one per region, with the dials of the last step; none if they have not changed.
+    former_step: duration of the last step in s, if former_laws are given; 0 for that of this step.
+    velocity_ratios: factor of each region on the deformation's velocity at the start of the step, because the pace of
+        its decay has changed; none if it has not.
     is_static: whether the steps search for an equilibrium, so that changes too small to see still add up.
     """
 
@@ -68,6 +72,8 @@ class Controls:
     tolerance: float
     stiffness: float | tuple[float, ...] = 1.0
     yarns: tuple[YarnDials, ...] = ()
+    former_laws: tuple[DeformationLaw, ...] = ()
+    former_step: float = 0.0
     velocity_ratios: tuple[float | Array, ...] = ()
     is_static: bool = False
 
@@ -75,6 +81,8 @@ class Controls:
         """Return the coefficients of a region for a step of h seconds."""
         law = self.laws[region]
         found = law.fallback_coefficients(h) if use_fallback else law.coefficients(h)
+        if self.former_laws:
+            found = _continued(found, law, self.former_laws[region], h, self.former_step or h)
         if not self.velocity_ratios:
             return found
         ratio = self.velocity_ratios[region]
@@ -82,7 +90,8 @@ class Controls:
 
     def with_unchanged_dials(self) -> Controls:
         """Return the controls of the later parts of a step."""
-        return replace(self, velocity_ratios=()) if self.velocity_ratios else self
+        has_changed = self.former_laws or self.velocity_ratios
+        return replace(self, former_laws=(), former_step=0.0, velocity_ratios=()) if has_changed else self
 
     def follow_through_per_block(self, block_count: int) -> Array:
         """Return the follow-through of each block, (b,)."""
@@ -91,6 +100,45 @@ class Controls:
     def stiffness_per_block(self, block_count: int) -> Array:
         """Return the stiffness factor of each block, (b,)."""
         return np.broadcast_to(np.asarray(self.stiffness, dtype=float), block_count)
+
+
+def history_change(
+    law: DeformationLaw, former: DeformationLaw, h: float, former_step: float
+) -> tuple[float | Array, float | Array]:
+    """Return the history with which a motion goes on from the same point of its curve under another law.
+
+    former, former_step: law and duration in s of the last step.
+
+    The last move d of a mode at c with the velocity v w0 was m c + n v. Under the new law, it is
+    m' c + n' v = r d + p c. The result is r and p.
+    """
+    (released, thrown), (former_released, former_thrown) = law.last_moves(h), former.last_moves(former_step)
+    ratio = thrown / former_thrown
+    return ratio, released - ratio * former_released
+
+
+def _continued(
+    found: Coefficients, law: DeformationLaw, former: DeformationLaw, h: float, former_step: float
+) -> Coefficients:
+    """Return the coefficients of a step in which the dials change, (2.42) of physics, section 2.
+
+    found: those of the law.  former, former_step: law and duration in s of the last step.
+    """
+    ratio, part = history_change(law, former, h, former_step)
+    stiffness_ratio = found.inertia_time * h * law.eigenvalue
+    change: float | Array = 0.0
+    if np.any(part) and np.all(stiffness_ratio > 0.0):
+        change = part * (found.kappa / stiffness_ratio + found.sigma)
+    # The history has velocities and rates.
+    rate_ratio = ratio * former_step / h
+    return replace(found, kappa=found.kappa * rate_ratio, sigma=found.sigma * rate_ratio, dial_change=change)
+
+
+def has_new_bounce(law: SettleLaw, former: DeformationLaw) -> bool:
+    """Return whether a law has another overshoot than that of the last step, of the same kind."""
+    if not isinstance(former, type(law)):
+        return False
+    return abs(law.frequency * former.decay - former.frequency * law.decay) > _ROUNDING * law.decay * former.decay
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,13 @@ class FirstModeLaw:
         phase = self.frequency * times
         return envelope * (np.cos(phase) + self.decay / self.frequency * np.sin(phase))  # type: ignore[no-any-return]
 
+    def last_moves(self, h: float) -> tuple[float | Array, float | Array]:
+        time = h if self.settle_scale is None else h / self.settle_scale
+        if self.frequency == 0.0:
+            return 0.0 * time, np.expm1(self.decay * time)
+        thrown = self.natural_frequency / self.frequency * np.exp(self.decay * time) * np.sin(self.frequency * time)
+        return 1.0 - self.release_response(-time), thrown
+
     @property
     def last_swing_phase(self) -> float:
         """Phase a t from a release to the largest deflection of the last visible swing; 0 if there is none."""

@@ -27,6 +27,8 @@ class Coefficients:
         of that substep; without it, half a substep earlier.
     decay_rate: of the deformation, 1/s; 0 where the law does not define it.
     follow_through_offset: added to the body's Follow-through, in parts with one of their own.
+    dial_change: part of the unbalanced force at the start of the substep that acts besides, because the dials have
+        changed and the history of the new ones would be another.
     force_lag: of the first law: part of the unbalanced force at the start of the substep that does not act in it, while
         the inertia is smaller by this part too. It damps as longer substeps do.
     is_waveform: whether all modes follow the waveform law, which needs a history of the force and the deformation
@@ -42,6 +44,7 @@ class Coefficients:
     initial_force_change: float | Array = 0.0
     decay_rate: float | Array = 0.0
     follow_through_offset: float | Array = 0.0
+    dial_change: float | Array = 0.0
     force_lag: float | Array = 0.0
     is_waveform: bool = False
 
@@ -64,8 +67,16 @@ class DeformationLaw(Protocol):
         ...
 
     @property
-    def natural_frequency(self) -> float | Array:
-        """Undamped frequency of the first mode that the dials ask for, rad/s; 1 without such dials."""
+    def eigenvalue(self) -> float:
+        """lambda_1 of the region in 1/s^2; 0 for a law that does not depend on it."""
+        ...
+
+    def last_moves(self, h: float) -> tuple[float | Array, float | Array]:
+        """Return how far the first mode moved in the last h seconds, if it is now at 1.
+
+        First if it is at rest there; second, the change for a velocity of the undamped frequency, or for that of the
+        law if its velocity follows from its position.
+        """
         ...
 
     def coefficients(self, h: float) -> Coefficients: ...
@@ -80,7 +91,10 @@ class BackwardEulerLaw:
     """Backward Euler with its numerical damping only: kappa = 1, s = h."""
 
     is_waveform: ClassVar[bool] = False
-    natural_frequency: ClassVar[float] = 1.0
+    eigenvalue: ClassVar[float] = 0.0
+
+    def last_moves(self, h: float) -> tuple[float, float]:
+        return 0.0, h
 
     def coefficients(self, h: float) -> Coefficients:
         return Coefficients(1.0, h)
@@ -95,7 +109,10 @@ class TauKappaLaw:
     kappa: float
     tau: float
     is_waveform: ClassVar[bool] = False
-    natural_frequency: ClassVar[float] = 1.0
+    eigenvalue: ClassVar[float] = 0.0
+
+    def last_moves(self, h: float) -> tuple[float, float]:
+        return 0.0, h
 
     def coefficients(self, h: float) -> Coefficients:
         return Coefficients(self.kappa, self.tau)
@@ -114,8 +131,15 @@ class PiecewiseLaw:
         return any(law.is_waveform for law, _ in self.parts)
 
     @property
-    def natural_frequency(self) -> Array:
-        return np.concatenate([np.broadcast_to(law.natural_frequency, count) for law, count in self.parts])
+    def eigenvalue(self) -> float:
+        return max(law.eigenvalue for law, _ in self.parts)
+
+    def last_moves(self, h: float) -> tuple[Array, Array]:
+        pairs = [(law.last_moves(h), count) for law, count in self.parts]
+        released, thrown = (
+            np.concatenate([np.broadcast_to(moves[k], count) for moves, count in pairs]) for k in range(2)
+        )
+        return released, thrown
 
     def coefficients(self, h: float) -> Coefficients:
         return self._concatenated([law.coefficients(h) for law, _ in self.parts])
@@ -154,8 +178,12 @@ class BlendedLaw:
         return self.laws[0].is_waveform
 
     @property
-    def natural_frequency(self) -> Array:
-        return self._blend([law.natural_frequency for law in self.laws])
+    def eigenvalue(self) -> float:
+        return self.laws[0].eigenvalue
+
+    def last_moves(self, h: float) -> tuple[Array, Array]:
+        moves = [law.last_moves(h) for law in self.laws]
+        return self._blend([released for released, _ in moves]), self._blend([thrown for _, thrown in moves])
 
     def coefficients(self, h: float) -> Coefficients:
         return self._blended([law.coefficients(h) for law in self.laws])

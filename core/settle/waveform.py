@@ -127,6 +127,10 @@ class WaveformLaw:
             return (np.exp(-a * time) - np.exp(-SECOND_ROOT_RATIO * a * time)) / ((SECOND_ROOT_RATIO - 1.0) * a)  # type: ignore[no-any-return]
         return np.exp(-a * time) * np.sin(w * time) / w  # type: ignore[no-any-return]
 
+    def last_moves(self, h: float) -> tuple[float | Array, float | Array]:
+        time = self._scaled_step(h)
+        return 1.0 - self.release_response(-time), -self.natural_frequency * self._impulse_response(-time)
+
     def fallback_coefficients(self, h: float) -> Coefficients:
         """Return coefficients as in [You]: without force history, and with the first mode's kappa for all modes."""
         time = self._scaled_step(h)

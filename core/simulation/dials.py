@@ -219,20 +219,21 @@ class DialInterpreter:
         settings: tuple[Settings, ...],
         substep_count: int,
         previous: Sequence[Settings] | None = None,
+        last_step: float = 0.0,
     ) -> Controls:
         """Return the step controls of an island for a substep count.
 
         settings: of all bodies of the scene.
         previous: of the island's bodies at the start of the step, if they may differ.
+        last_step: duration in s of the step that ended with them; 0 for that of the step that begins.
         """
         own = [without_contraction(settings[k]) for k in self._statics.islands[island].bodies]
         found = self._island_controls(island, own, substep_count)
         before = own if previous is None else [without_contraction(one) for one in previous]
         if before == own:
             return found
-        laws = zip(found.laws, self._island_controls(island, before, substep_count).laws, strict=True)
-        ratios = tuple(law.natural_frequency / former.natural_frequency for law, former in laws)
-        return replace(found, velocity_ratios=ratios)
+        former = self._island_controls(island, before, substep_count).laws
+        return replace(found, former_laws=former, former_step=last_step)
 
     def _island_controls(self, island: int, own: list[Settings], substep_count: int) -> Controls:
         # Only laws defined by gamma depend on the substep count.

@@ -234,6 +234,7 @@ class Simulation:
             state = self._muscle_controllers.switch(version.statics.islands, state, frame_inputs.samples[-1])
         evaluator = pins.statics.pose_evaluator
         pose, last_settings = evaluator.pose(start), start.settings
+        last_step = 1.0 / (self.scene.fps * self.dials.max_substeps(last_settings))
         for number, sample in enumerate(frame_inputs.samples):
             settings, time = sample.settings, (frame_inputs.number - 1) / self.scene.fps + number * h
             next_pose = evaluator.pose(sample)
@@ -262,7 +263,8 @@ class Simulation:
                 inputs = with_accelerations(island, inputs, loads, next_loads, self.scene.gravity, fields)
                 inputs = self._air.with_air(island, inputs, loads, next_loads, island_state, sample.frame, h)
                 inputs = loaded.with_steady_load(inputs)
-                controls = loaded.dials.controls(k, settings, self.dials.max_substeps(settings), start_settings)
+                count = self.dials.max_substeps(settings)
+                controls = loaded.dials.controls(k, settings, count, start_settings, last_step)
                 stepper = self._stepper_for(pins, version, k, settings, loaded.statics)
                 with crowds_named([self.scene.bodies[body].name for body in island.bodies]):
                     if isinstance(stepper, Stepper):
@@ -279,6 +281,7 @@ class Simulation:
                     island_state = commit_plastic_rest_shape(island.system, island_state)
                 next_states.append(island_state)
             state, pose, last_settings = State.concatenate(next_states), next_pose, settings
+            last_step = h
         state = self._muscle_controllers.measure_sensors(version.statics.islands, state, frame_inputs.samples[-1])
         # Set the exact frame time, free of the rounding of summed substeps.
         return replace(state, time=frame_inputs.number / self.scene.fps), iterations, guards

@@ -8,11 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hanging_bodies import tail
+from scipy.linalg import expm
 
 from animated import AnimatedBody
 from builders import DOWN
 from dampsim.core.scene.parameters import BounceBy, DampingBy
-from dampsim.core.settle.waveform import REST_FRACTION
+from dampsim.core.settle.controls import Controls, SettleLaw
+from dampsim.core.settle.first_mode import first_mode_law
+from dampsim.core.settle.waveform import REST_FRACTION, settle_law
 from settle_cases import displacements_after_stop, pinned_body, translation_motion
 from shapes import box, horn
 
@@ -75,3 +78,72 @@ def test_keyed_settle_rests_on_time(name: str, bounce: float) -> None:
         wanted = rest_frame(settle, phase)
         late[curve] = (rest_after_stop(body, settle) - wanted) / max(1.0, 0.05 * wanted)
     assert np.abs(list(late.values())).max() < 1.0, late
+
+
+def law_motion(law: SettleLaw, time: float) -> np.ndarray:
+    """Return the matrix (2, 2) of (x, x'/w0) after a time in s, from x'' + S x' + w0^2 x = 0 of physics, section 2."""
+    if law.frequency > 0.0:
+        rates, square = 2.0 * law.decay, law.decay**2 + law.frequency**2
+    else:
+        rates, square = 3.0 * law.decay, 2.0 * law.decay**2
+    w = np.sqrt(square)
+    return np.asarray(expm(time * np.array([[0.0, w], [-w, -rates]])))
+
+
+LAWS: dict[str, Callable[[float, float], SettleLaw]] = {
+    "waveform": lambda settle, bounce: settle_law(settle, bounce, 40.0),
+    "first mode": lambda settle, bounce: first_mode_law(settle, bounce, 40.0),
+    "rope": lambda settle, bounce: first_mode_law(settle, bounce, 40.0, has_slack_modes=True, counts_from_stop=True),
+    "slack sheet": lambda settle, bounce: replace(LAWS["rope"](settle, bounce), can_snap_taut=True),
+}
+
+
+@pytest.mark.parametrize("h", [1.0 / 72.0, 1.0 / 240.0])
+@pytest.mark.parametrize("name", LAWS)
+def test_keyed_mode_follows_continuous_law(name: str, h: float) -> None:
+    """The substeps of a first mode end on the curve of the law whatever the dials are, at each of many keys."""
+    rng = np.random.default_rng(351)
+    dials = [(rng.uniform(0.8, 2.5), rng.uniform(0.1, 0.45)) for _ in range(12)]
+    if name == "waveform":
+        dials[3:6] = [(settle, 0.0) for settle, _ in dials[3:6]]
+    laws = [LAWS[name](*one) for one in dials]
+    state = np.array([1.0, -0.3])
+    x, u = 1.0, (1.0 - (law_motion(laws[0], -h) @ state)[0]) / h
+    for step in range(36):
+        law, former = laws[step // 3], laws[max(step - 1, 0) // 3]
+        one = Controls((law,), 1.0, 1e-3, former_laws=(former,)).coefficients(0, h)
+        inertia = 1.0 / one.inertia_time
+        load = 40.0 * ((one.theta - 1.0 + one.force_lag + one.dial_change) * x + one.sigma * h * u)
+        u = (inertia * one.kappa * u + load - one.theta * 40.0 * x) / (inertia + one.theta * 40.0 * h)
+        x, state = x + h * u, law_motion(law, h) @ state
+        assert x == pytest.approx(state[0], abs=1e-9 * np.abs(state).max()), step
+
+
+# Settle in frames and Bounce in percent, before and after a jump.
+JUMPS = {
+    "slower": ((20.0, 30.0), (48.0, 30.0)),
+    "faster": ((48.0, 30.0), (20.0, 30.0)),
+    "start to bounce": ((30.0, 0.0), (30.0, 50.0)),
+    "stop to bounce": ((36.0, 50.0), (36.0, 0.0)),
+    "both": ((20.0, 10.0), (40.0, 50.0)),
+}
+
+
+@pytest.mark.parametrize("frame", [7, 12])
+@pytest.mark.parametrize("jump", JUMPS)
+def test_keyed_body_follows_continuous_law(jump: str, frame: int) -> None:
+    """A bar that stops goes on as its law, frame by frame, after a key of both dials. frame: of the key."""
+    (settle, bounce), (next_settle, next_bounce) = JUMPS[jump]
+    body, key = BODIES["bar"](settle=settle, bounce=bounce, substeps=3), STOP + frame
+    later = replace(body.settings, settle=next_settle, bounce=next_bounce)
+    keyed = replace(body, settings_by_frame=lambda at: body.settings if at <= key else later)
+    motion = translation_motion(body.surface, np.array([0.0, 0.005, 0.0]))
+    shapes, _, _ = displacements_after_stop(keyed, motion, 24.0)
+    way = shapes[:, np.abs(shapes[frame]).max(axis=1).argmax(), 1]
+    former, law = (
+        settle_law(one / 24.0, part / 100.0, 1.0) for one, part in ((settle, bounce), (next_settle, next_bounce))
+    )
+    x, before = way[frame], law_motion(former, -1.0 / 24.0)[0]
+    state = np.array([x, (way[frame - 1] - before[0] * x) / before[1]])
+    wanted = [(law_motion(law, k / 24.0) @ state)[0] for k in range(1, 25)]
+    np.testing.assert_allclose(way[frame + 1 : frame + 25], wanted, atol=0.01 * np.abs(way).max())

@@ -41,8 +41,9 @@ from references import laws
 
 def coefficient_values(found: Coefficients) -> dict[str, np.ndarray]:
     # Only parts have an offset, see test_parts.py, and only the first law has a lag, see test_release_of_cloth.py.
-    assert found.follow_through_offset == found.force_lag == 0.0
-    others = ("is_waveform", "follow_through_offset", "force_lag")
+    # Only dials that change have a dial change, see test_keyed_dials.py.
+    assert found.follow_through_offset == found.force_lag == found.dial_change == 0.0
+    others = ("is_waveform", "follow_through_offset", "force_lag", "dial_change")
     return {one.name: np.asarray(getattr(found, one.name)) for one in fields(found) if one.name not in others}
 
 

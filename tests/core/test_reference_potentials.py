@@ -97,8 +97,8 @@ def test_step_potential_weights_per_element(painted: bool) -> None:
     ones = np.ones(10)
     begun = step_start_forces(system, state, inputs, FACTORS, h, share)
     assert_close(begun.dead_load, elastic_forces(x, 1.0 - theta, target))
-    assert begun.initial_elastic_force is not None
-    assert_close(begun.initial_elastic_force, elastic_forces(x, ones, target))
+    assert begun.elastic_force is not None
+    assert_close(begun.elastic_force, elastic_forces(x, ones, target))
     # Later, blocks use their stored force and rate, and links their previous positions.
     force, rate = rng.standard_normal((10, 3)), rng.standard_normal((10, 3))
     kept = DeformationHistory(before_v, None if painted else force, None if painted else rate)
@@ -118,7 +118,7 @@ def test_step_potential_weights_per_element(painted: bool) -> None:
         wanted = each * (0.3 * force - 0.3 * h * rate) + 0.3 * links - 0.3 * (links - links_back)
     assert_close(later.dead_load, wanted)
     assert_close(later.velocity, before_v)
-    assert later.initial_elastic_force is None
+    assert later.elastic_force is None
 
 
 def test_regions_of_linked_and_separate_blocks() -> None:
