@@ -44,6 +44,7 @@ from .contact_history import CORNER_KINDS, POINT, ContactHistory
 from .contact_hysteresis import HOLLOW_TOLERANCE, NEAR_FACTOR, SAME_NORMAL_TOLERANCE
 from .contact_model import ContactModel
 from .edge_contacts import edge_edge_contacts
+from .neighbour_contacts import neighbour_contacts
 from .penalty_and_friction import ContactSet
 from .sheet_edge_contacts import sheet_edge_contacts
 
@@ -275,8 +276,9 @@ class CollisionDetection:
         distance = self.state.pair_distances[a, a]
         limit = _NEIGHBOUR_DISTANCES * distance
         edge_contacts = sheet_edge_contacts(self.state, a, a, points, self._history, limit)
+        own_contacts = [edge_contacts, neighbour_contacts(self.state, a, points, self._history, limit)]
         if not len(nearest_contacts):
-            return [edge_contacts]
+            return own_contacts
         pair_filter = self._pair_filter(a, a, np.arange(len(surface.rest)), end_surfaces)
         assert pair_filter is not None
 
@@ -284,7 +286,7 @@ class CollisionDetection:
             return self._open_surface_sides(a, a, which, near, end_surfaces[a])
 
         return [
-            edge_contacts,
+            *own_contacts,
             nearest_contacts,
             *secondary_self_contacts(nearest_contacts, end_surfaces[a], self.model, distance, pair_filter, sided),
         ]

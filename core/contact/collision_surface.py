@@ -8,14 +8,18 @@ from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_matrix
+from scipy.spatial import cKDTree
 
 from ..base.arrays import Array, Index, Mask
 from ..geometry.collision.edge_pairs import sharp_edges
+from ..geometry.mesh.primitives import closest_points_on_triangles
 from ..geometry.mesh.surface import CornerFans, label_connected, triangle_areas
 from ..geometry.mesh.triangles import Topology, is_closed
 
 # Default contact distance, as a fraction of a body's size.
 CONTACT_DISTANCE_RATIO = 0.005
+# Neighbours at rest whose contact distance would be a smaller fraction of the usual one do not touch.
+MIN_DISTANCE_SCALE = 0.02
 # Dihedral angle in rad above which an edge is sharp.
 _SHARP_ANGLE = 0.35
 
@@ -281,3 +285,41 @@ class SurfaceBatch:
             vertex_triangles,
             point_end,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class NeighbourPairs:
+    """Points and triangles of a surface whose bounding spheres are closer at rest than a limit.
+
+    Those with a common vertex, and those that are neighbours across a seam, are left out.
+
+    limit: m.  point, triangle: (k,) in ascending order.  scale: (k,) distance at rest over the limit, 1 at most.
+    """
+
+    limit: float
+    point: Index
+    triangle: Index
+    scale: Array
+
+    @staticmethod
+    def of(surface: CollisionSurface, limit: float) -> NeighbourPairs:
+        """Return the neighbours in a surface."""
+        if not len(surface.triangles):
+            none = np.zeros(0, dtype=np.int64)
+            return NeighbourPairs(limit, none, none, np.zeros(0))
+        rest, (middle, radius), used = surface.rest, surface.bounding_spheres, surface.used_vertices
+        near = cKDTree(rest[used]).query_ball_point(middle, radius + limit)
+        triangle = np.arange(len(near)).repeat([len(one) for one in near])
+        point = used[np.concatenate([np.array(one, dtype=np.int64) for one in near])]
+        is_kept = (surface.triangles[triangle] != point[:, None]).all(axis=1)
+        if surface.seam is not None:
+            sewn, along = (part[point] for part in surface.seam)
+            across = along + np.linalg.norm(rest[sewn] - middle[triangle], axis=1) - radius[triangle]
+            is_kept &= across >= limit
+        point, triangle = point[is_kept], triangle[is_kept]
+        corners = rest[surface.triangles[triangle]].transpose(1, 2, 0)
+        squares = closest_points_on_triangles(np.ascontiguousarray(rest[point].T), corners)[2]
+        scale = np.minimum(np.sqrt(squares) / limit, 1.0)
+        kept = np.flatnonzero(scale >= MIN_DISTANCE_SCALE)
+        order = kept[np.lexsort((triangle[kept], point[kept]))]
+        return NeighbourPairs(limit, point[order], triangle[order], scale[order])

@@ -35,7 +35,8 @@ class Collisions:
         the touching one.
     normal: (k, 3) outward unit normal of the touched surface.
     feature: (k,) index of the touching feature, or of the pair of edges, which identifies the contact.
-    kind: POINT, EDGE or one of CORNER_KINDS.  area: (k,) m^2 of each contact.
+    kind: POINT, EDGE, NEIGHBOUR or one of CORNER_KINDS.  area: (k,) m^2 of each contact.
+    distance_scale: (k,) factors on the contact distance, or None for 1.
     """
 
     surfaces: Index
@@ -45,6 +46,7 @@ class Collisions:
     feature: Index
     kind: int
     area: Array
+    distance_scale: Array | None = None
 
     def __len__(self) -> int:
         return len(self.normal)
@@ -91,7 +93,8 @@ def build_contacts(
     kind = np.repeat([one.kind for one in batches], [len(one) for one in batches])
     first, second = surfaces.T
     key = np.stack([first, kind, feature, second], axis=1)
-    distances = state.pair_distances[first, second]
+    scales = [np.ones(len(one)) if one.distance_scale is None else one.distance_scale for one in batches]
+    distances = state.pair_distances[first, second] * np.concatenate(scales)
     # Between two bodies, points of either one touch the other; an edge pair counts only once.
     bodies = ~model.is_collider
     young = np.where(bodies, state.young, np.inf)

@@ -12,6 +12,8 @@ from ..base.arrays import Array, Index, Mask
 POINT, EDGE = 0, 1
 # Kinds of the additional contacts of a point in a fold or corner.
 CORNER_KINDS = (2, 3)
+# Kind of the contacts of a point with a neighbour at rest; its feature is point * number of triangles + triangle.
+NEIGHBOUR = 4
 
 
 def _integer_keys(*keys: Index) -> list[Index]:
@@ -130,6 +132,10 @@ class ContactHistory:
     def edges_behind(self, surface: int, other: int) -> Index:
         """Return the features of edge pairs of surfaces that ended the last step on the wrong side of each other."""
         return self._features_behind(surface, EDGE, other)
+
+    def neighbours_behind(self, surface: int) -> Index:
+        """Return the features of points and neighbours of a surface that ended the last step behind each other."""
+        return self._features_behind(surface, NEIGHBOUR, surface)
 
     def _features_behind(self, surface: int, kind: int, other: int) -> Index:
         is_match = (self.keys[:, [0, 1, 3]] == [surface, kind, other]).all(axis=1) & (self.depths > 0.0)

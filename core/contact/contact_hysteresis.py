@@ -41,7 +41,8 @@ def keep_corner_contacts(
     is_near = np.linalg.norm(before.offset, axis=1) < NEAR_FACTOR * previous.distance
     # On another surface, a tip in a dent lies between several triangles, and would lose its friction from one to the
     # next.
-    is_self_contact = (previous.key[:, 0] == previous.key[:, 3]) & (previous.key[:, 1] != EDGE)
+    is_point = np.isin(previous.key[:, 1], (POINT, *CORNER_KINDS))
+    is_self_contact = (previous.key[:, 0] == previous.key[:, 3]) & is_point
     # For sheets, detection itself finds all sides of a fold.
     has_fold_contact = np.isin(previous.key[:, 2], detected.key[np.isin(detected.key[:, 1], CORNER_KINDS), 2])
     closed = np.flatnonzero(is_near & is_self_contact & (before.gap < 0.0) & ~has_fold_contact)

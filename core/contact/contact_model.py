@@ -9,8 +9,8 @@ import numpy as np
 from scipy.sparse import block_diag, coo_matrix, csr_matrix, vstack
 
 from ..base.arrays import Array, Index, Mask
-from .collision_surface import CollisionSurface, DirectedPair, SurfaceBatch
-from .contact_history import EDGE
+from .collision_surface import CollisionSurface, DirectedPair, NeighbourPairs, SurfaceBatch
+from .contact_history import EDGE, NEIGHBOUR
 
 # Edges at a vertex count as coplanar if they leave a plane by less than this fraction of the others.
 _FLAT = 0.2
@@ -104,6 +104,11 @@ class ContactModel:
         return {}
 
     @cached_property
+    def neighbours(self) -> dict[int, NeighbourPairs]:
+        """Cache of the neighbours in each surface, by its index."""
+        return {}
+
+    @cached_property
     def sizes(self) -> Array:
         """Size (s,) of each body in m; 0 for colliders."""
         return np.array([0.0 if one.is_collider else one.size for one in self.surfaces])
@@ -174,6 +179,11 @@ class ContactModel:
         """Return the slice of a surface's points in the stack of all points."""
         return slice(int(self.point_starts[surface]), int(self.point_starts[surface + 1]))
 
+    def touching_vertices(self, keys: Index) -> Index:
+        """Return the touching vertices (k,) of contacts of points with keys (k, 4)."""
+        counts = np.array([max(len(one.triangles), 1) for one in self.surfaces])
+        return np.where(keys[:, 1] == NEIGHBOUR, keys[:, 2] // counts[keys[:, 0]], keys[:, 2])
+
     def touched_points(self, keys: Index) -> Index:
         """Return the points on which contacts with keys (k, 4) may act, among all points; see ContactSet for keys.
 
@@ -181,7 +191,7 @@ class ContactModel:
         """
         is_touched = np.zeros(self.point_count, dtype=bool)
         is_edge = keys[:, 1] == EDGE
-        is_touched[self.point_starts[keys[~is_edge, 0]] + keys[~is_edge, 2]] = True
+        is_touched[self.point_starts[keys[~is_edge, 0]] + self.touching_vertices(keys[~is_edge])] = True
         for touched in np.unique(keys[~is_edge, 3]):
             is_touched[self.points_of(int(touched))] = True
         for first, second in np.unique(keys[is_edge][:, [0, 3]], axis=0):

@@ -12,21 +12,25 @@ from ..base.arrays import Array, Mask
 from ..geometry.collision.ccd import edge_pair_crossings
 from ..geometry.collision.edge_pairs import EdgePairs, meeting_edge_pairs
 from ..geometry.collision.intersections import segment_triangle_hits
+from ..geometry.mesh.primitives import closest_points_of_lines
 from ..geometry.mesh.triangles import Triangles
 from .collision_state import CollisionState
-from .collision_surface import CollisionSurface
-from .collisions import SEARCH_FACTOR, Collisions
+from .collision_surface import MIN_DISTANCE_SCALE, CollisionSurface
+from .collisions import SEARCH_FACTOR, Collisions, relative_motion
 from .contact_history import EDGE, ContactHistory
 from .edge_contacts import common_normals, edge_pair_areas
 
 
 def sheet_edge_contacts(
-    state: CollisionState, a: int, b: int, points: Array, history: ContactHistory, min_rest_distance: float
+    state: CollisionState, a: int, b: int, points: Array, history: ContactHistory, neighbour_distance: float
 ) -> Collisions:
     """Return the contacts between edges of two sheets, or of one with itself if a equals b.
 
     points: (N, 3) m at the step's end.  history: of the last step.
-    min_rest_distance: m, edges of one sheet that are closer at rest do not touch.
+    neighbour_distance: m, edges of one sheet that are closer at rest are neighbours.
+
+    Neighbours have a smaller contact distance, in proportion to their distance at rest. Without contacts, small
+    triangles next to larger ones would fold through each other.
     """
     model, places = state.model, (a,) if a == b else (a, b)
     edges = np.concatenate([model.surfaces[k].touching_edges + model.point_starts[k] for k in places])
@@ -38,12 +42,14 @@ def sheet_edge_contacts(
     # Contacts push edges back that have just crossed, but not the others of a crossing.
     is_kept = was_behind | ~(is_tangled[pairs.first] | is_tangled[pairs.second])
     is_kept &= model.is_dynamic[edges[pairs.first]].any(axis=1) | model.is_dynamic[edges[pairs.second]].any(axis=1)
+    scale = np.ones(len(pairs))
     if a == b:
-        is_kept &= _rest_distances(model.surfaces[a], pairs) >= min_rest_distance
+        scale = _distance_scales(state, a, pairs, points, neighbour_distance)
+        is_kept &= scale > 0.0
     else:
         is_kept &= (pairs.first < begin) & (pairs.second >= begin)
     kept = np.flatnonzero(is_kept)
-    pairs, feature, is_behind = pairs.select(kept), features[kept], was_behind[kept]
+    pairs, feature, is_behind, scale = pairs.select(kept), features[kept], was_behind[kept], scale[kept]
     stencil = np.concatenate([edges[pairs.first], edges[pairs.second]], axis=1)
     normal = common_normals(points[stencil])
     # The sign of the offset from the second edge to the first one along the normal, at the end.
@@ -56,7 +62,7 @@ def sheet_edge_contacts(
     is_behind[changed[crossings.pair]] ^= True
     normal *= np.where(is_behind, -sides, sides)[:, None]
     surfaces, area = np.tile((a, b), (len(pairs), 1)), edge_pair_areas(model, stencil)
-    return Collisions(surfaces, stencil, pairs.weights, normal, feature, EDGE, area)
+    return Collisions(surfaces, stencil, pairs.weights, normal, feature, EDGE, area, scale)
 
 
 def tangled_edges(state: CollisionState, a: int, b: int) -> Mask:
@@ -90,14 +96,66 @@ def _mark_tangled_edges(state: CollisionState, a: int, b: int, first: Mask, seco
     second[surface.topology.triangle_edges[hits.triangle].ravel()] = True
 
 
-def _rest_distances(surface: CollisionSurface, pairs: EdgePairs) -> Array:
-    """Return how far pairs (k,) of edges of a surface are from each other at rest, m."""
+def _distance_scales(
+    state: CollisionState, a: int, pairs: EdgePairs, points: Array, neighbour_distance: float
+) -> Array:
+    """Return the factors (k,) on the contact distance of pairs of edges of a sheet; 0 for pairs that do not touch.
+
+    points: (N, 3) m at the step's end.  neighbour_distance: see sheet_edge_contacts().
+    """
+    surface = state.model.surfaces[a]
+    scale = np.ones(len(pairs))
+    # The shortest way at rest may lead across a seam.
+    scale[_seam_distances(surface, pairs) < neighbour_distance] = 0.0
+    near = np.flatnonzero((scale > 0.0) & (_rest_distances(surface, pairs) < neighbour_distance))
+    if not len(near):
+        return scale
+    scale[near] = _rest_gaps(surface, pairs.select(near)) / neighbour_distance
+    edges = surface.touching_edges + state.model.point_starts[a]
+    stencil = np.concatenate([edges[pairs.first[near]], edges[pairs.second[near]]], axis=1)
+    # Most neighbours are near each other, but far beyond their smaller distance.
+    reach = SEARCH_FACTOR * scale[near] * state.pair_distances[a, a] + relative_motion(state, stencil, points, 2)
+    scale[near[(scale[near] < MIN_DISTANCE_SCALE) | (pairs.distance[near] > reach)]] = 0.0
+    return scale
+
+
+def _rest_gaps(surface: CollisionSurface, pairs: EdgePairs) -> Array:
+    """Return the distances (k,) m at rest between the edges of pairs (k,)."""
     edges, rest = surface.touching_edges, surface.rest
     first, second = edges[pairs.first], edges[pairs.second]
-    distance = np.linalg.norm(rest[first][:, :, None] - rest[second][:, None], axis=3).min(axis=(1, 2))
+    starts, others = rest[first[:, 0]].T, rest[second[:, 0]].T
+    directions, other_directions = rest[first[:, 1]].T - starts, rest[second[:, 1]].T - others
+    s, t, _ = closest_points_of_lines(starts, directions, others, other_directions)
+    is_inside = (s >= 0.0) & (s <= 1.0) & (t >= 0.0) & (t <= 1.0)
+    offset = starts - others + s * directions - t * other_directions
+    distance = np.where(is_inside, np.sqrt((offset * offset).sum(axis=0)), np.inf)
+    for one, other in ((first, second), (second, first)):
+        for k in (0, 1):
+            gap = _distances_to_segments(rest[one[:, k]], rest[other[:, 0]], rest[other[:, 1]])
+            distance = np.minimum(distance, gap)
+    return np.asarray(distance)
+
+
+def _distances_to_segments(points: Array, starts: Array, ends: Array) -> Array:
+    """Return the distances (k,) m of points (k, 3) from segments between (k, 3) and (k, 3)."""
+    way = ends - starts
+    along = ((points - starts) * way).sum(axis=1) / np.maximum((way * way).sum(axis=1), 1e-300)
+    return np.asarray(np.linalg.norm(points - starts - np.clip(along, 0.0, 1.0)[:, None] * way, axis=1))
+
+
+def _rest_distances(surface: CollisionSurface, pairs: EdgePairs) -> Array:
+    """Return how far the ends of pairs (k,) of edges of a surface are from each other at rest, m."""
+    first, second = surface.touching_edges[pairs.first], surface.touching_edges[pairs.second]
+    ways = surface.rest[first][:, :, None] - surface.rest[second][:, None]
+    return np.asarray(np.linalg.norm(ways, axis=3).min(axis=(1, 2)))
+
+
+def _seam_distances(surface: CollisionSurface, pairs: EdgePairs) -> Array:
+    """Return how far pairs (k,) of edges of a surface are from each other at rest across a seam, m; inf without."""
+    distance = np.full(len(pairs), np.inf)
     if surface.seam is not None:
-        # The shortest distance at rest may lead across a seam.
-        sewn, along = surface.seam
+        edges, rest, (sewn, along) = surface.touching_edges, surface.rest, surface.seam
+        first, second = edges[pairs.first], edges[pairs.second]
         for one, other in ((first, second), (second, first)):
             across = np.linalg.norm(rest[sewn[one]][:, :, None] - rest[other][:, None], axis=3) + along[one][:, :, None]
             distance = np.minimum(distance, across.min(axis=(1, 2)))

@@ -192,8 +192,9 @@ def body_contact_forces(
             edges = one.edges_and_faces[0][features // len(other.edges_and_faces[0])]
             inward_normals = -_outward_normals(one, own_points, edges[:, 0])
         else:
-            p = own_points[features]
-            inward_normals = -_outward_normals(one, own_points, features)
+            vertices = model.touching_vertices(history.keys[rows])
+            p = own_points[vertices]
+            inward_normals = -_outward_normals(one, own_points, vertices)
             q = _touched_positions(p, inward_normals, (other, other_points), first == second)
         # Direction out of the touched surface; undefined on the surface itself.
         separation = (p - q) * np.where(depths > 0.0, -1.0, 1.0)[:, None]
@@ -262,7 +263,7 @@ def _penetrations(
     # Ignore self-intersections between pinned points, which the simulation cannot resolve.
     is_self_point = (history.keys[:, 1] != EDGE) & (history.keys[:, 0] == history.keys[:, 3])
     free = model.operator @ (~simulation.islands[number].system.is_fixed).astype(float)
-    places = model.point_starts[history.keys[:, 0]] + np.where(is_self_point, history.keys[:, 2], 0)
+    places = model.point_starts[history.keys[:, 0]] + np.where(is_self_point, model.touching_vertices(history.keys), 0)
     is_deep &= ~is_self_point | (free[places] > MIN_TOUCHED_WEIGHT)
     if not is_deep.any():
         return ()
@@ -287,7 +288,7 @@ def _contact_area(model: ContactModel, key: Index) -> float:
     """Return the area of a contact in m^2."""
     first, second = model.surfaces[key[0]], model.surfaces[key[3]]
     if key[1] != EDGE:
-        return float(first.areas[key[2]])
+        return float(first.areas[model.touching_vertices(key[None])[0]])
     count = len(second.edges_and_faces[0])
     ends = first.edges_and_faces[0][key[2] // count], second.edges_and_faces[0][key[2] % count]
     return min(float(one.areas[pair].mean()) for one, pair in zip((first, second), ends, strict=True))

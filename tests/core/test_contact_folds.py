@@ -13,7 +13,7 @@ from test_cloth_contact import ball, cloth
 from test_contact_reports import plane
 
 from builders import scene
-from dampsim.core.contact.contact_history import CORNER_KINDS, EDGE, POINT, ContactHistory
+from dampsim.core.contact.contact_history import CORNER_KINDS, EDGE, NEIGHBOUR, POINT, ContactHistory
 from dampsim.core.contact.penalty_and_friction import ContactSet
 from dampsim.core.contact.sheet_edge_contacts import tangled_edges
 from dampsim.core.geometry.collision.edge_pairs import near_edge_pairs
@@ -184,8 +184,62 @@ def test_smooth_edges_of_two_sheets(side: float, heights: tuple[float, float]) -
 
 def test_distant_edges_do_not_touch() -> None:
     assert len(edge_contacts((3.0 * R, 3.0 * R))) == 0
-    # Neighbours in the rest shape.
-    assert len(edge_contacts((R, R), limit=2.0 * R)) == 0
+    # They are so close at rest that they are far apart now.
+    assert len(edge_contacts((R, R), limit=0.5 * R)) == 0
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_neighbouring_edges_touch_later(side: float) -> None:
+    """Edges that are close at rest touch at a smaller distance, and are pushed back if they crossed."""
+    for limit, fraction in ((2.0 * R, 0.8), (0.5 * R, 0.2), (2.5 * R, 1.0)):
+        for heights in ((0.1 * R, 0.1 * R), (0.1 * R, -R)):
+            near = edge_contacts((heights[0] * side, heights[1] * side), limit=limit)
+            np.testing.assert_allclose(near.distance, fraction * R, rtol=1e-12)
+            np.testing.assert_allclose(near.normal, [[0.0, 0.0, -side]], atol=1e-12)
+    # Edges with a common place at rest, such as sewn ones, never touch.
+    assert len(edge_contacts((0.1 * R, 0.1 * R), limit=0.0)) == 0
+
+
+def neighbour_contacts(
+    heights: tuple[float, float], rest_height: float, *, aside: float = 0.0, history: ContactHistory | None = None
+) -> ContactSet:
+    """Return the contacts between a corner of a triangle and another triangle of its sheet, far larger.
+
+    heights, rest_height: m of the corner above the larger triangle: before and after the step, and at rest.  aside: m
+        from its middle along it, after the step.
+    """
+    large = np.array([[2.0, 0.0, 0.0], [-1.0, 1.5, 0.0], [-1.0, -1.5, 0.0]])
+    small = np.array([[0.0, 0.0, 0.0], [0.1, 0.0, 0.2], [0.0, 0.1, 0.2]])
+    shapes = [
+        np.concatenate([large, small * [1.0, 1.0, np.sign(heights[0])] + [shift, 0.0, height]])
+        for shift, height in ((0.0, rest_height), (aside, heights[0]), (aside, heights[1]))
+    ]
+    surface = Surface("Sheet", shapes[1], np.arange(6).reshape(2, 3))
+    thing = DetectionSurface(surface, shapes[2], rest=shapes[0])
+    rows = DetectionStep([thing], pairs=(), self_colliding=(0,), history=history or ContactHistory()).detect()
+    return rows.select(np.flatnonzero(rows.key[:, 1] == NEIGHBOUR))
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+@pytest.mark.parametrize(("rest_height", "fraction"), [(2.0 * R, 0.8), (0.5 * R, 0.2), (9.0 * R, 1.0)])
+def test_points_touch_their_neighbours(side: float, rest_height: float, fraction: float) -> None:
+    """They touch at a distance in proportion to that at rest, on the side from which the point came."""
+    for heights in ((0.1 * R, 0.15 * R), (0.1 * R, -0.1 * R), (0.1 * R, -R)):
+        near = neighbour_contacts((heights[0] * side, heights[1] * side), rest_height)
+        # Corner 3 of the first of two triangles.
+        np.testing.assert_array_equal(near.key, [[0, NEIGHBOUR, 6, 0]])
+        np.testing.assert_allclose(near.distance, fraction * R, rtol=1e-12)
+        np.testing.assert_allclose(near.normal, [[0.0, 0.0, side]], atol=1e-12)
+    behind = ContactHistory.of(near.key, np.zeros((1, 3)), np.ones(1), np.array([1e-4]))
+    returned = neighbour_contacts((-0.1 * R * side, 0.1 * R * side), rest_height, history=behind)
+    np.testing.assert_allclose(returned.normal, [[0.0, 0.0, side]], atol=1e-12)
+
+
+def test_points_beside_neighbours_are_free() -> None:
+    assert len(neighbour_contacts((3.0 * R, 3.0 * R), 2.0 * R)) == 0
+    assert len(neighbour_contacts((0.1 * R, 0.1 * R), 2.0 * R, aside=-1.2)) == 0
+    # A point on the triangle at rest, as where three sheets meet.
+    assert len(neighbour_contacts((0.1 * R, 0.1 * R), 0.0)) == 0
 
 
 @pytest.mark.parametrize("is_sewn", [True, False])

@@ -44,6 +44,19 @@ class PointTriangleHits:
 
 
 @dataclass(frozen=True)
+class PointPairHits:
+    """First crossings of given pairs of points and triangles.
+
+    pair: (k,) ascending.  time: (k,).  weights: (k, 3) at the crossing.  side: (k,) see PointTriangleHits.
+    """
+
+    pair: Index
+    time: Array
+    weights: Array
+    side: Array
+
+
+@dataclass(frozen=True)
 class EdgePairHits:
     """First crossings of given pairs of edges.
 
@@ -89,6 +102,31 @@ def point_triangle_ccd(
         keep = ~is_excluded(point, triangle)
         point, triangle = point[keep], triangle[keep]
 
+    hits = _point_crossings((points0, points1), (corners0, corners1), point, triangle, margin)
+    point, triangle, time = point[hits.pair], triangle[hits.pair], hits.time
+    first = np.full(len(points0), np.inf)
+    np.minimum.at(first, point, time)
+    hit = np.flatnonzero(time <= first[point] + _SIMULTANEOUS)
+    # Hits are sorted by point, then triangle: keep the first of simultaneous ones.
+    hit = hit[np.unique(point[hit], return_index=True)[1]]
+    return PointTriangleHits(point[hit], triangle[hit], time[hit], hits.weights[hit], hits.side[hit])
+
+
+def point_pair_crossings(start: Array, end: Array, triangles: Index, point: Index, triangle: Index) -> PointPairHits:
+    """Return the first crossing of each of the pairs point (k,), triangle (k,) that cross in a step.
+
+    start, end: (v, 3) m, the vertices of triangles (t, 3), which move along straight lines.
+    """
+    corners = tuple(x[triangles].transpose(1, 0, 2) for x in (start, end))
+    return _point_crossings((start, end), (corners[0], corners[1]), point, triangle, 0.0)
+
+
+def _point_crossings(
+    moving: tuple[Array, Array], moving_corners: tuple[Array, Array], point: Index, triangle: Index, margin: float
+) -> PointPairHits:
+    """Return the first crossings of pairs, from the points (p, 3) and the corners (3, t, 3) at both times."""
+    (points0, points1), (corners0, corners1) = moving, moving_corners
+
     def volume(point: Index, triangle: Index) -> CoplanarityPolynomial:
         pairs = []
         for points, corners in ((points0, corners0), (points1, corners1)):
@@ -96,8 +134,8 @@ def point_triangle_ccd(
             pairs.append((b - a, c - a, points[point].T - a))
         return CoplanarityPolynomial(*zip(*pairs, strict=True))
 
-    keep = volume(point, triangle).may_have_root() if len(point) else np.zeros(0, dtype=bool)
-    point, triangle = point[keep], triangle[keep]
+    pair = np.flatnonzero(volume(point, triangle).may_have_root()) if len(point) else np.zeros(0, dtype=np.int64)
+    point, triangle = point[pair], triangle[pair]
     times, signs = volume(point, triangle).sign_changes()
     time, weights, side = np.full(len(point), np.inf), np.zeros((len(point), 3)), np.ones(len(point))
     for k in (2, 1, 0):
@@ -112,12 +150,7 @@ def point_triangle_ccd(
         roots, found = roots[inside], found[:, inside].T
         time[roots], weights[roots], side[roots] = times[k, roots], found, signs[k, roots]
     hit = np.flatnonzero(np.isfinite(time))
-    first = np.full(len(points0), np.inf)
-    np.minimum.at(first, point[hit], time[hit])
-    hit = hit[time[hit] <= first[point[hit]] + _SIMULTANEOUS]
-    # Hits are sorted by point, then triangle: keep the first of simultaneous ones.
-    hit = hit[np.unique(point[hit], return_index=True)[1]]
-    return PointTriangleHits(point[hit], triangle[hit], time[hit], weights[hit], side[hit])
+    return PointPairHits(pair[hit], time[hit], weights[hit], side[hit])
 
 
 class SweptTriangles:
