@@ -87,7 +87,6 @@ class BodyKind:
     has_physical_bounce: whether its bounce is physical if Bounce Mode is Automatic.
     supports_muscles: whether its edges can be muscles.
     moves_out: whether Move Out can move its parts out of colliders.
-    supports_links: whether it can be linked, and can collide with itself and with other bodies.
     has_stiffness: whether Stiffness and Sag affect it; otherwise its stiffness is fixed.
     has_damping_models: whether other damping models than Settle and Bounce affect it.
     """
@@ -102,7 +101,6 @@ class BodyKind:
     has_physical_bounce: ClassVar[bool] = False
     supports_muscles: ClassVar[bool] = False
     moves_out: ClassVar[bool] = False
-    supports_links: ClassVar[bool] = True
     has_stiffness: ClassVar[bool] = True
     has_damping_models: ClassVar[bool] = True
 

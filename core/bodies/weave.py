@@ -31,7 +31,6 @@ class WeaveKind(BodyKind):
     uses_edges = True
     needs_faces = False
     has_physical_bounce = True
-    supports_links = False
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:

@@ -171,9 +171,15 @@ class ContactModel:
         return all(self.visible_surface[k] == k for k in surfaces)
 
     def are_sheets(self, *surfaces: int) -> bool:
-        """Return whether all the given surfaces are open ones of bodies, with triangles."""
+        """Return whether edges of the given surfaces touch on either side.
+
+        They do if all are open surfaces of bodies, with triangles or threads; wires touch threads alone.
+        """
         given = [self.surfaces[k] for k in surfaces]
-        return not any(one.is_collider or one.is_closed or not len(one.triangles) for one in given)
+        if any(one.is_collider or one.is_closed for one in given):
+            return False
+        has_thread = any(one.is_thread for one in given)
+        return has_thread or all(len(one.triangles) > 0 for one in given)
 
     def points_of(self, surface: int) -> slice:
         """Return the slice of a surface's points in the stack of all points."""
@@ -196,9 +202,10 @@ class ContactModel:
             is_touched[self.points_of(int(touched))] = True
         for first, second in np.unique(keys[is_edge][:, [0, 3]], axis=0):
             pair = keys[is_edge & (keys[:, 0] == first) & (keys[:, 3] == second), 2]
-            # A surface also touches itself with its wires.
+            # A surface also touches itself with its wires, and a thread touches those of others.
+            has_wires = first == second or self.are_sheets(int(first), int(second))
             ends = [
-                one.touching_edges if first == second else one.edges_and_faces[0]
+                one.touching_edges if has_wires else one.edges_and_faces[0]
                 for one in (self.surfaces[first], self.surfaces[second])
             ]
             for place, edges in ((first, ends[0][pair // len(ends[1])]), (second, ends[1][pair % len(ends[1])])):

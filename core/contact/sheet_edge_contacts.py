@@ -96,6 +96,18 @@ def _mark_tangled_edges(state: CollisionState, a: int, b: int, first: Mask, seco
     second[surface.topology.triangle_edges[hits.triangle].ravel()] = True
 
 
+def _are_woven_neighbours(surface: CollisionSurface, pairs: EdgePairs) -> Mask:
+    """Return which pairs (k,) of edges of a woven surface are joined by an edge, as opposite sides of a mesh are.
+
+    Yarns that lie side by side in the weave jam where they are pushed together.
+    """
+    edges, count = surface.touching_edges, len(surface.rest)
+    keys = np.sort(edges[:, 0] * count + edges[:, 1])
+    first, second = edges[pairs.first][:, :, None], edges[pairs.second][:, None]
+    joining = np.minimum(first, second) * count + np.maximum(first, second)
+    return np.asarray(np.isin(joining, keys).any(axis=(1, 2)))
+
+
 def _distance_scales(
     state: CollisionState, a: int, pairs: EdgePairs, points: Array, neighbour_distance: float
 ) -> Array:
@@ -107,7 +119,11 @@ def _distance_scales(
     scale = np.ones(len(pairs))
     # The shortest way at rest may lead across a seam.
     scale[_seam_distances(surface, pairs) < neighbour_distance] = 0.0
-    near = np.flatnonzero((scale > 0.0) & (_rest_distances(surface, pairs) < neighbour_distance))
+    is_near = _rest_distances(surface, pairs) < neighbour_distance
+    if surface.is_thread:
+        scale[is_near | _are_woven_neighbours(surface, pairs)] = 0.0
+        return scale
+    near = np.flatnonzero((scale > 0.0) & is_near)
     if not len(near):
         return scale
     scale[near] = _rest_gaps(surface, pairs.select(near)) / neighbour_distance

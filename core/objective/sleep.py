@@ -113,10 +113,10 @@ def _is_still_motion(system: System, before: State, after: State, h: float, cont
         if new is not None:
             sliding = np.inf if old is None else np.abs(new.positions - old.positions).max(initial=0.0)
             displacement = max(displacement, sliding)
-    if controls.yarns:
-        return bool(displacement <= _STILL_YARN_TOLERANCE * system.blocks[0].size)
-    decayed = h * min((float(np.min(law.coefficients(h).decay_rate)) for law in controls.laws), default=0.0)
     size = min((block.size for block in system.blocks if block.groups), default=0.0)
+    if controls.yarns:
+        return bool(displacement <= _STILL_YARN_TOLERANCE * size)
+    decayed = h * min((float(np.min(law.coefficients(h).decay_rate)) for law in controls.laws), default=0.0)
     return bool(controls.laws) and bool(displacement <= _STILL_TOLERANCE * decayed * min(decayed, 1.0) * size)
 
 

@@ -1,4 +1,4 @@
-"""Potential psi of a substep of woven cloth, over velocities of nodes and of yarn positions.
+"""Potential psi of a substep of woven cloth and of the bodies that it touches, over velocities of nodes and yarns.
 
 See docs/explanation/woven-cloth.md.
 """
@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 from ..base.arrays import Array
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
 from ..geometry.mesh.rigid_motion import inverse_inertia, rigid_body_modes
-from ..settle.controls import Controls, YarnDials
+from ..settle.controls import Controls
 from ..solvers.factorisation import LowRank
 from ..solvers.objective import AcceptedPoint
 from ..system.inputs import Inputs
@@ -33,9 +33,10 @@ _PLACE_INERTIA_FRACTION = 1e-3
 
 
 class WeaveProblem(StepObjective):
-    """Potential psi(v) of woven cloth.
+    """Potential psi(v) of woven cloths, and of other bodies that touch them or are linked to them.
 
-    v (t, 3) in m/s: the nodes' velocities, then those of the two yarn positions at each crossing, see WovenCloth.
+    v (t, 3) in m/s: the nodes' velocities, then those of the two yarn positions at each crossing, see WovenCloth. Other
+    bodies have the fallback coefficients of their laws, which control the first mode.
     """
 
     def __init__(
@@ -44,16 +45,16 @@ class WeaveProblem(StepObjective):
         """unused: further arguments of StepProblem, which do not apply to woven cloth."""
         system, unknowns = stepper.system, stepper.unknowns
         assert isinstance(unknowns, WovenUnknowns)
-        cloth, factors = unknowns.term.cloth, controls.stiffness_per_block(1)
+        cloth, factors = unknowns.cloth, controls.stiffness_per_block(len(system.blocks))
         self._system, self._cloth, self._free, self._pattern = system, cloth, unknowns.is_free, unknowns.pattern
-        self._dials = controls.yarns[0] if controls.yarns else YarnDials()
-        factor = float(factors[0])
-        self._elastic = unknowns.term.scaled_elastic(factor)
-        yarns = state.history.block(system.name).yarns or YarnHistory.at_rest(cloth.rest_arc_lengths)
+        self._woven, self._bare = unknowns, unknowns.bare_nodes
+        self._dials = unknowns.settings(controls.yarns)
+        self._elastic = unknowns.elastic(factors)
+        yarns = unknowns.yarns_of(state.history)
         self._u = yarns.positions
         grip_forces = np.where(cloth.can_slide, self._dials.grip + yarns.normal_forces, 0.0)
         self._friction = SlidingFriction(
-            yarns.anchors, self._dials.friction * grip_forces, factor * cloth.stick_stiffness
+            yarns.anchors, self._dials.friction * grip_forces, self._elastic.stick_stiffness
         )
         nodal = (one for one in system.active_energies(state, inputs) if not isinstance(one[2], FrozenSliding))
         end_positions = system.with_pins(state.positions, inputs)
@@ -62,6 +63,7 @@ class WeaveProblem(StepObjective):
         self._pin_velocities = (end_positions - state.positions) / h
         context = StepContext.create(system, state, inputs, h)
         self._assemble_inertia(context, stepper.region_slices, controls, yarns.speeds)
+        self._damping_matrix = system.damping_matrix(state.history, state.positions, factors, inputs)
         self._assemble_damping()
         pinned_velocities = cloth.stack_unknowns(self._pin_velocities, np.zeros_like(self._u))
         velocities = cloth.stack_unknowns(state.velocities, self._sliding_speeds)
@@ -82,25 +84,28 @@ class WeaveProblem(StepObjective):
         predicted = self._pin_velocities.copy()
         rate = np.full(cloth.count, 1.0 / h)
         self.reference = self._pin_velocities.copy()
-        follow_through = controls.follow_through_per_block(1)
+        follow_through = controls.follow_through_per_block(len(self._system.blocks))
         # Inertial acceleration of the yarns, m/s^2. It acts at pins too: yarns slide there as elsewhere.
-        inertial_acceleration = -follow_through[0] * (self._pin_velocities - state.reference) / h
+        phi = follow_through[self._system.node_blocks()][:, None]
+        inertial_acceleration = -phi * (self._pin_velocities - state.reference) / h
         masses, w = cloth.masses(self._u), cloth.directions(state.positions, self._u)
-        node_masses = np.asarray(np.bincount(cloth.node, masses, minlength=cloth.count), dtype=float)
+        node_masses = self._node_masses(masses)
         crossing, mass_fraction = cloth.node[cloth.crossings[:, 0]], (masses / node_masses[cloth.node])[:, None]
         # A yarn that has slid loads another node than the one where it was woven.
-        (block,) = context.system.blocks
-        system = replace(context.system, blocks=(replace(block, mass=node_masses),))
+        parts_of_system = zip(context.system.blocks, context.system.slices, strict=True)
+        blocks_of_system = tuple(replace(block, mass=node_masses[part]) for block, part in parts_of_system)
+        system = replace(context.system, blocks=blocks_of_system)
         # The law acts on the velocity of the yarns, as the momentum is theirs. A node moves along sliding yarns.
         self._masses, self._directions = masses, w
         sliding = cloth.sliding_velocities(masses, w, self._sliding_speeds)
         self._yarn_velocities = state.velocities - sliding
         context = replace(context, system=system, state=replace(state, velocities=self._yarn_velocities))
-        places, low_rank_terms = [], []
+        places, low_rank_terms, load = [], [], np.zeros_like(self._pin_velocities)
         for number, (region, parts) in enumerate(zip(self._system.regions, region_slices, strict=True)):
             coefficients = controls.coefficients(number, h, use_fallback=True)
             terms = first_mode_inertia(context, region, parts, coefficients, follow_through)
             predicted[region.free] = terms.predicted_velocity + sliding[region.free]
+            load[region.free] = terms.load
             # Weight and inertial load act on the yarns, not on the nodes.
             inertial_acceleration[region.free] = (terms.load - context.external_forces(region.free)) / node_masses[
                 region.free
@@ -115,16 +120,19 @@ class WeaveProblem(StepObjective):
             unknowns = np.concatenate([region.free, cloth.count + np.flatnonzero(np.isin(crossing, region.free))])
             places.append(unknowns)
             low_rank_terms.append((columns[unknowns], terms.signs))
-        node_masses = masses * rate[cloth.node]
-        self._nodal_inertia = np.bincount(cloth.node, node_masses, minlength=cloth.count)
+        self._bare_inertia = np.zeros((cloth.triples, 3))
+        self._bare_inertia[self._bare] = (node_masses * rate)[self._bare, None]
+        passing_inertia = masses * rate[cloth.node]
+        woven_inertia = np.asarray(np.bincount(cloth.node, passing_inertia, minlength=cloth.count), dtype=float)
+        self._nodal_inertia = woven_inertia + self._bare_inertia[: cloth.count, 0]
         blocks = np.zeros((len(masses), 4, 4))
-        blocks[:, :3, :3] = node_masses[:, None, None] * np.eye(3)
-        blocks[:, :3, 3] = blocks[:, 3, :3] = -node_masses[:, None] * w
-        blocks[:, 3, 3] = node_masses * (w * w).sum(axis=1) + _PLACE_INERTIA_FRACTION * masses / h
+        blocks[:, :3, :3] = passing_inertia[:, None, None] * np.eye(3)
+        blocks[:, :3, 3] = blocks[:, 3, :3] = -passing_inertia[:, None] * w
+        blocks[:, 3, 3] = passing_inertia * (w * w).sum(axis=1) + _PLACE_INERTIA_FRACTION * masses / h
         self._inertia = blocks
         self._predicted = cloth.stack_unknowns(predicted, self._sliding_speeds)
         loads = masses[:, None] * inertial_acceleration[cloth.node]
-        load = np.zeros_like(self._pin_velocities)
+        load[cloth.node] = 0.0
         np.add.at(load, cloth.node, loads)
         self._load = cloth.stack_unknowns(load, -(w * loads).sum(axis=1))
         low = LowRank.of(cloth.triples, places, low_rank_terms)
@@ -137,11 +145,18 @@ class WeaveProblem(StepObjective):
         assemble = self._elastic.rayleigh_hessians if dials.rayleigh else self._elastic.strain_rate_hessians
         damping = assemble(x, self._u, dials.stretch, dials.bend)
         self._sliding_damping = np.zeros(self._cloth.unknown_count)
-        self._sliding_damping[self._cloth.arc_length_unknown[self._cloth.can_slide]] = dials.drag
+        self._sliding_damping[self._cloth.arc_length_unknown[self._cloth.can_slide]] = dials.drag[self._cloth.can_slide]
         stretch, bend, _ = self._cloth.element_groups
         self._viscous = ((stretch, damping.stretch), (bend, damping.bend))
-        blocks = [damping.stretch, damping.bend, damping.shear, self._inertia, self._sliding_damping]
+        diagonal = self._sliding_damping + self._bare_inertia.ravel()
+        blocks = [damping.stretch, damping.bend, damping.shear, self._inertia, diagonal]
         self._constant = self._pattern.assemble(blocks)
+
+    def _node_masses(self, masses: Array) -> Array:
+        """Return the mass (n,) kg of each node. masses: (p,) kg of the yarns at each node."""
+        found = np.bincount(self._cloth.node, masses, minlength=self._cloth.count).astype(float)
+        found[self._bare] = self._system.mass[self._bare]
+        return np.asarray(found)
 
     def set_contacts(self, contacts: ContactSet, normal_forces: Array, v: Array) -> None:
         self._potential.set_contacts(ContactPotential(contacts, normal_forces) if len(contacts) else None)
@@ -183,6 +198,14 @@ class WeaveProblem(StepObjective):
             gradient += by_unknown
         total += 0.5 * float((self._sliding_damping * flat) @ flat) - float(np.vdot(self._load, v))
         gradient += self._sliding_damping * flat - self._load.ravel()
+        if len(self._bare):
+            force = self._bare_inertia.ravel() * off
+            total, gradient = total + 0.5 * float(force @ off), gradient + force
+        if self._damping_matrix is not None:
+            nodes = flat[: 3 * cloth.count]
+            drag = self._damping_matrix @ nodes
+            total += 0.5 * float(drag @ nodes)
+            gradient[: len(drag)] += drag
         if not self.low_rank.is_empty:
             along = self.low_rank.project(off)
             total += 0.5 * float((self.low_rank.signs * along**2).sum())
@@ -197,10 +220,11 @@ class WeaveProblem(StepObjective):
         diagonal[cloth.arc_length_unknown[cloth.can_slide]] = self._friction.curvature(u)[cloth.can_slide]
         elastic = self._pattern.assemble([own.stretch, own.bend, own.shear, None, diagonal])
         found = self._pattern.matrix(self._constant + h * elastic)
-        more = self._potential.hessian(x, True).tocoo()
+        nodal = h * self._potential.hessian(x, True)
+        more = (nodal if self._damping_matrix is None else nodal + self._damping_matrix).tocoo()
         there = self._free.ravel()[more.row] & self._free.ravel()[more.col]
         place = (more.row[there], more.col[there])
-        return found + csr_matrix((h * more.data[there], place), shape=found.shape) if there.any() else found
+        return found + csr_matrix((more.data[there], place), shape=found.shape) if there.any() else found
 
     def largest_step(self, v: Array, direction: Array) -> float:
         """Return the largest fraction of the direction that keeps crossings at their minimum distance."""
@@ -234,9 +258,8 @@ class WeaveProblem(StepObjective):
         velocities, speeds = self._cloth.split_unknowns(v)
         velocities = self._velocities_after(x, u, velocities, speeds)
         normal_forces = crossing_normal_forces(self._cloth, self._elastic.tensions(x, u), x)
-        history, name = self._state.history.without_deformation(), self._system.name
-        yarns = YarnHistory(u, self._friction.moved_anchor(u), normal_forces, speeds)
-        history = history.with_block(name, replace(history.block(name), yarns=yarns))
+        history = self._system.updated_history(self._state.history, x).without_deformation()
+        history = self._woven.with_yarns(history, YarnHistory(u, self._friction.moved_anchor(u), normal_forces, speeds))
         return State(self._state.time + self._h, x, velocities, self.reference, history)
 
     def _velocities_after(self, x: Array, u: Array, velocities: Array, speeds: Array) -> Array:
@@ -247,11 +270,14 @@ class WeaveProblem(StepObjective):
         """
         cloth, found = self._cloth, velocities.copy()
         masses = cloth.masses(u)
-        before, after = (np.bincount(cloth.node, one, minlength=cloth.count)[:, None] for one in (self._masses, masses))
+        before, after = (self._node_masses(one)[:, None] for one in (self._masses, masses))
         kept = velocities - cloth.sliding_velocities(self._masses, self._directions, speeds)
         sliding = cloth.sliding_velocities(masses, cloth.directions(x, u), speeds)
         forces = -gravity_energy(cloth, x, u, self._accelerations)[1].reshape(-1, 3)[: cloth.count]
+        forces[self._bare] += before[self._bare] * self._accelerations[self._bare]
         forces -= self._potential.value_gradient(x)[1]
+        if self._damping_matrix is not None:
+            forces -= (self._damping_matrix @ velocities.ravel()).reshape(-1, 3)
         for region in self._system.regions:
             nodes = region.free
             found[nodes] = kept[nodes] + sliding[nodes]

@@ -12,14 +12,13 @@ from scipy.sparse.csgraph import connected_components
 
 from ..base.arrays import Array, Index
 from ..base.computation import StageProgress
-from ..base.errors import ResolutionError, SceneError
+from ..base.errors import ResolutionError
 from ..bodies import kind_by_name
 from ..bodies.kind import BASE_YOUNG, Model
 from ..bodies.pieces import build_model
 from ..bodies.surface_binding import SurfaceBinding
 from ..scene.body import Body
 from ..scene.fingerprint import body_fingerprint
-from ..scene.parameters import Settings
 from ..scene.scene import Link, LinkPoint, Scene
 from ..system.discretization import BodyDiscretization
 from ..system.links import COINCIDENCE_TOLERANCE, Links, rigid_stiffness
@@ -109,8 +108,6 @@ def build_assembly(
         links = [link for link in scene.links if not {link.first.owner, link.second.owner}.isdisjoint(names)]
         progress.begin(f"the natural frequency of {', '.join(scene.bodies[k].name for k in bodies)}")
         known_blocks = {block.name for one in islands for block in one.system.blocks}
-        for k in bodies:
-            check_body_collisions(scene.bodies[k].name, scene.bodies[k].kind, scene.bodies[k].settings, bool(links))
         island = _mark_loose_regions(scene, _build_island(scene, models, bodies, links, start, known_blocks))
         islands.append(island)
         start = island.node_slice.stop
@@ -120,23 +117,6 @@ def build_assembly(
 def check_buildable(body: Body) -> None:
     """Raise the error because of which a body cannot be simulated, even alone. Takes as long as building its model."""
     build_assembly(Scene((body,), 24.0, np.zeros(3), 1, 1))
-
-
-def check_body_collisions(name: str, kind: str, settings: Settings, is_linked: bool) -> None:
-    """Raise SceneError if a kind supports neither links nor collisions with bodies, but there are some.
-
-    name: of the object.
-    """
-    found = kind_by_name(kind)
-    if found.supports_links:
-        return
-    if settings.touch_self or settings.touch_together:
-        raise SceneError(
-            f"{name}: {found.label} can only touch colliders. Switch off Other Bodies and Self-Collision under "
-            "Contact, or choose Cloth."
-        )
-    if is_linked:
-        raise SceneError(f"{name}: {found.label} cannot be linked. Remove its links, or choose Cloth.")
 
 
 def rebuild_islands(scene: Scene, assembly: Assembly) -> Assembly:

@@ -76,6 +76,10 @@ def build_contact_model(
     obstacles += [-1] * (len(surfaces) - len(obstacles))
     for surface in surfaces:
         surface.prepare()
+    # Edge contacts expect the threads of a pair first.
+    colliding_pairs = [
+        (b, a) if surfaces[b].is_thread and not surfaces[a].is_thread else (a, b) for a, b in colliding_pairs
+    ]
     return ContactModel(tuple(surfaces), tuple(obstacles), tuple(colliding_pairs), self_colliding, proxies)
 
 

@@ -12,6 +12,7 @@ from ..base.arrays import Array
 from ..base.errors import SceneError
 from ..base.wording import format_count
 from ..bodies.kind import BASE_YOUNG
+from ..bodies.weave import WeaveKind
 from ..literature.damping import DAMPINGS
 from ..literature.damping.damping import BlockwiseDamping, DampedBody, Damping, damping_stages
 from ..literature.damping.viscous_dampings import MIN_POISSON, StrainRateDamping
@@ -35,9 +36,9 @@ def uses_dampsim_stepper(settings: Settings) -> bool:
     return settings.damping_by not in _DAMPING_CLASSES
 
 
-def check_same_method(names: Sequence[str], settings: Sequence[Settings]) -> None:
+def check_same_method(names: Sequence[str], kinds: Sequence[str], settings: Sequence[Settings]) -> None:
     """Raise SceneError if bodies that are solved together use stepping methods that cannot be combined."""
-    first = settings[0]
+    first, woven = settings[0], [kind == WeaveKind.name for kind in kinds]
     for name, other in zip(names[1:], settings[1:], strict=True):
         if uses_dampsim_stepper(first) != uses_dampsim_stepper(other) or (
             not uses_dampsim_stepper(first) and first.integrator != other.integrator
@@ -46,6 +47,14 @@ def check_same_method(names: Sequence[str], settings: Sequence[Settings]) -> Non
                 f"{names[0]} and {name}: they are simulated together, but use different time stepping. "
                 "Choose the same Integrator for both, or control the damping of both by Settle and Bounce."
             )
+    # The dampings of yarns are terms of their own step, which has none for other bodies.
+    if any(woven) and not uses_dampsim_stepper(first):
+        for name, other, is_woven in zip(names, settings, woven, strict=True):
+            if not is_woven or other.damping_by != first.damping_by:
+                raise SceneError(
+                    f"{name}: it is simulated together with woven cloth, but their damping models cannot be combined. "
+                    "Control the damping of all by Settle and Bounce."
+                )
 
 
 def make_damped_body(system: System, block_index: int, settings: Settings, factors: Array) -> DampedBody:

@@ -110,8 +110,9 @@ class Simulation:
         self.scene, self._progress = scene, StageProgress(report_progress)
         self.assembly = known_assembly or build_assembly(scene, models, self._progress)
         for island in self.assembly.islands:
+            bodies = [scene.bodies[k] for k in island.bodies]
             check_same_method(
-                [scene.bodies[k].name for k in island.bodies], [scene.bodies[k].settings for k in island.bodies]
+                [one.name for one in bodies], [one.kind for one in bodies], [one.settings for one in bodies]
             )
         self._progress.begin("the hanging shape")
         self.statics = StaticSolver(scene, self.assembly, first_sample, progress=self._progress)

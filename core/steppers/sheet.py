@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import block_diag, csr_matrix, diags
 
 from ..base.arrays import Array, Index, take_rows
+from ..base.computation import Memo
 from ..contact.collision_detection import CollisionDetection
 from ..contact.penalty_and_friction import ContactPotential, ContactSet, contact_potential
 from ..contact_response.contact_solve import ContactSolve
@@ -47,6 +48,8 @@ _NEGLIGIBLE_MOTION = 1e-8
 _INVISIBLE_CHANGE, _INVISIBLE_FRACTION = 2.5e-3, 0.02
 # Up to so many unknowns, a general factorisation is used instead of the multifrontal one.
 _MIN_MULTIFRONTAL_UNKNOWNS = 600
+# Number of cached elimination orders of woven cloth in contact.
+_MAX_CACHED_ORDERS = 4
 
 
 def has_sheet(system: System) -> bool:
@@ -334,7 +337,7 @@ class RopeStepper(Stepper):
 
 
 class WeaveStepper(Stepper):
-    """Time stepper of a system of one woven cloth. It caches nothing but the elimination order.
+    """Time stepper of a system with woven cloth. It caches nothing but elimination orders.
 
     It uses Newton's method only: the stiffness changes most where yarns begin to slip, which no constant preconditioner
     represents. Factors are kept within a frame, and renewed when they represent the stiffness too badly.
@@ -343,10 +346,10 @@ class WeaveStepper(Stepper):
     problem_type = WeaveProblem
 
     def __init__(self, system: System) -> None:
-        """system: a system with one block."""
         super().__init__(system)
         self.policy = replace(self.policy, spent_work=SpentWork.of_woven_cloth())
         self.unknowns: WovenUnknowns = WovenUnknowns(system)
+        self._orders: Memo[SymbolicFactorisation] = Memo(_MAX_CACHED_ORDERS)
 
     @cached_property
     def _free_rows(self) -> Index:
@@ -354,23 +357,50 @@ class WeaveStepper(Stepper):
         return np.flatnonzero(self.unknowns.is_free)
 
     @cached_property
+    def _pattern(self) -> csr_matrix:
+        """Pattern of the yarns' Hessians over the free unknowns."""
+        pattern, rows = self.unknowns.pattern, self._free_rows
+        return pattern.matrix(np.ones(pattern.entry_count))[rows][:, rows]
+
+    @cached_property
     def _symbolic(self) -> SymbolicFactorisation:
-        """Elimination order of the free unknowns; a crossing's yarn positions are eliminated with its node."""
-        pattern, cloth, rest = self.unknowns.pattern, self.unknowns.term.cloth, self.system.rest
-        rows = self._free_rows
-        nodes = np.concatenate([np.arange(cloth.count), cloth.node[cloth.crossings[:, 0]]]).repeat(3)[rows]
-        # A contact acts on one node, or on the two of a yarn segment, which are coupled anyway.
-        matrix = pattern.matrix(np.ones(pattern.entry_count))[rows][:, rows]
+        """Elimination order of the yarns' Hessians."""
+        return self._order(self._pattern)
+
+    def _order(self, pattern: csr_matrix) -> SymbolicFactorisation:
+        """Return the elimination order of a pattern; a crossing's yarn positions are eliminated with its node."""
+        cloth = self.unknowns.cloth
+        nodes = np.concatenate([np.arange(cloth.count), cloth.node[cloth.crossings[:, 0]]]).repeat(3)[self._free_rows]
         used, node_of_row = np.unique(nodes, return_inverse=True)
-        return SymbolicFactorisation.of(matrix, rest[used], node_of_row)
+        return SymbolicFactorisation.of(pattern, self.system.rest[used], node_of_row)
+
+    def _symbolic_of(self, matrix: csr_matrix) -> SymbolicFactorisation:
+        """Return the elimination order of a Hessian of the free unknowns.
+
+        A contact with a collider acts on one node, or on the two of a yarn segment, which are coupled anyway. Other
+        contacts, links and other bodies couple more nodes.
+        """
+        if len(self.system.blocks) == 1 and not self._touches_itself:
+            return self._symbolic
+        joined = self._pattern + csr_matrix((np.ones(matrix.nnz), matrix.indices, matrix.indptr), matrix.shape)
+        if joined.nnz == self._pattern.nnz:
+            return self._symbolic
+        key = joined.indptr.tobytes(), joined.indices.tobytes()
+        return self._orders.get(key, lambda: self._order(joined))
+
+    @cached_property
+    def _touches_itself(self) -> bool:
+        """True if yarns may touch others of the same cloth."""
+        return self.system.contact is not None and len(self.system.contact.self_colliding) > 0
 
     def _factorise(self, matrix: csr_matrix) -> Solve:
         rows = self._free_rows
         if len(rows) > _MIN_MULTIFRONTAL_UNKNOWNS:
             free = matrix[rows][:, rows]
+            symbolic = self._symbolic_of(free)
             # Single precision suffices for a preconditioner if no pivot is lost in rounding.
             for kind in (np.float32, np.float64):
-                solve = self._symbolic.factorise(free, kind)
+                solve = symbolic.factorise(free, kind)
                 if solve is not None:
                     return _extended_solve(solve, rows)
         return factorise(matrix)

@@ -100,7 +100,7 @@ def relax_dynamically(
     size = max(block.size for block in system.blocks)
     if max_acceleration == 0.0:
         return state
-    h, mass = _STEP_FRACTION * math.sqrt(size / max_acceleration), system.mass[:, None]
+    h, mass = _STEP_FRACTION * math.sqrt(size / max_acceleration), _hanging_mass(system)[:, None]
     controls = replace(controls, laws=tuple(BackwardEulerLaw() for _ in system.regions))
     energy_limit, last_energy = _REST_SPEED_FRACTION**2 * max_acceleration * size * float(mass.sum()), 0.0
     for _ in range(_MAX_RELAXATION_STEPS):
@@ -118,6 +118,16 @@ def relax_dynamically(
         else:
             state, last_energy = next_state, energy
     return state_at_rest(state)
+
+
+def _hanging_mass(system: System) -> Array:
+    """Return the mass (n,) kg of the nodes, without those of parts that fall freely, unless all do."""
+    falling = [region.free for region in system.regions if not len(region.constrained_nodes)]
+    mass = system.mass.copy()
+    if len(falling) < len(system.regions):
+        for nodes in falling:
+            mass[nodes] = 0.0
+    return mass
 
 
 def state_at_rest(state: State) -> State:

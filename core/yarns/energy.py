@@ -35,10 +35,15 @@ class YarnElasticity:
 
     def __init__(self, cloth: WovenCloth, factor: float = 1.0) -> None:
         self.cloth, self._factor = cloth, factor
-        self._stretch_stiffness = np.full(len(cloth.segments), factor * cloth.material.stretch)
-        self._jam_stiffness = self._stretch_stiffness / cloth.pitch
-        self._bend_stiffness = np.full(len(cloth.bends), factor * cloth.material.bend)
+        self._stretch_stiffness = factor * cloth.stretch_stiffness
+        self._jam_stiffness = self._stretch_stiffness / cloth.segment_pitches
+        self._bend_stiffness = factor * cloth.bend_stiffness
         self._shear_stiffness = factor * cloth.shear_stiffness
+
+    @property
+    def stick_stiffness(self) -> Array:
+        """Stiffness (p,) in N/m with which a crossing that sticks holds each passing."""
+        return np.asarray(self._factor * self.cloth.stick_stiffness)
 
     def _edge_vectors(self, x: Array) -> Array:
         a, b = self.cloth.ends.T
@@ -91,10 +96,10 @@ class YarnElasticity:
         slope = elements.stretch_energy(self._edge_vectors(x), self.cloth.lengths(u), self._stretch_stiffness)[1]
         return np.asarray(slope[:, :3])
 
-    def strain_rate_hessians(self, x: Array, u: Array, stretch: float, bend: float) -> YarnHessians:
+    def strain_rate_hessians(self, x: Array, u: Array, stretch: float | Array, bend: float | Array) -> YarnHessians:
         """Return the Hessians of ½ v C v by strain rates, [SRD] (12), without shear.
 
-        stretch, bend: s, damping coefficients divided by the stiffness.
+        stretch, bend: s, damping coefficients divided by the stiffness; of all yarns, or (s,) and (m,).
         """
         cloth = self.cloth
         D, ways = cloth.lengths(u), self._edge_vectors(x)
@@ -106,15 +111,19 @@ class YarnElasticity:
         bend_hessians[:, :6, :6] = (2.0 * bend * self._bend_stiffness / L)[:, None, None] * (J.transpose(0, 2, 1) @ J)
         return YarnHessians(along, bend_hessians)
 
-    def rayleigh_hessians(self, x: Array, u: Array, stretch: float, bend: float) -> YarnHessians:
+    def rayleigh_hessians(self, x: Array, u: Array, stretch: float | Array, bend: float | Array) -> YarnHessians:
         """Return the Hessians of ½ v C v with C = beta K, [SRD] (11).
 
-        K is the tangent stiffness of stretch and bending, including the geometric stiffness. stretch, bend: beta in s.
+        K is the tangent stiffness of stretch and bending, including the geometric stiffness. stretch, bend: beta in s,
+        of all yarns, or (s,) and (m,).
         """
         cloth = self.cloth
         D, ways = cloth.lengths(u), self._edge_vectors(x)
-        along = stretch * elements.stretch_hessian(ways, D, self._stretch_stiffness, True)
-        bending = bend * elements.bending_hessian(*self._bend_vectors(ways, D), self._bend_stiffness, cloth.angles)
+        along = elements.stretch_hessian(ways, D, self._stretch_stiffness, True)
+        bending = elements.bending_hessian(*self._bend_vectors(ways, D), self._bend_stiffness, cloth.angles)
+        along, bending = (
+            np.reshape(beta, (-1, 1, 1)) * stiffness for beta, stiffness in ((stretch, along), (bend, bending))
+        )
         return YarnHessians(along, bending)
 
     # Hessian of the nodes for yarns that do not slide.
@@ -187,12 +196,12 @@ def gravity_energy(cloth: WovenCloth, x: Array, u: Array, acceleration: Array) -
 
     acceleration: g (n, 3) m/s^2.
     """
-    line, (a, b) = cloth.material.linear_density, cloth.ends.T
+    line, (a, b) = cloth.linear_densities, cloth.ends.T
     potential = (acceleration * x).sum(axis=1)
     mean, D = 0.5 * (potential[a] + potential[b]), cloth.lengths(u)
-    half = -0.5 * line * D[:, None]
+    half = (-0.5 * line * D)[:, None]
     slope = np.column_stack([half * acceleration[a], half * acceleration[b], line * mean, -line * mean])
-    return -line * float(D @ mean), sum_gradients(((cloth.stretch_unknowns, slope),), cloth.unknown_count)
+    return -float((line * D) @ mean), sum_gradients(((cloth.stretch_unknowns, slope),), cloth.unknown_count)
 
 
 @dataclass(frozen=True)
@@ -200,12 +209,12 @@ class SlidingFriction:
     """Coulomb friction of sliding as a Huber function of the distance from the anchor: a spring until it slips.
 
     anchor: (p,) m, sticking position.  limit: (p,) N, slipping force; 0 where nothing slides.
-    stiffness: N/m of the spring.
+    stiffness: N/m of the spring, of all yarns or (p,).
     """
 
     anchor: Array
     limit: Array
-    stiffness: float
+    stiffness: float | Array
 
     def value_gradient(self, u: Array) -> tuple[float, Array]:
         """Return the energy in J and its gradient (p,) N."""

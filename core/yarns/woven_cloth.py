@@ -183,6 +183,31 @@ class WovenCloth:
         return float(self.rest_lengths.mean())
 
     @cached_property
+    def segment_pitches(self) -> Array:
+        """Pitch (s,) m of the cloth of each segment."""
+        return np.full(len(self.segments), self.pitch)
+
+    @cached_property
+    def stretch_stiffness(self) -> Array:
+        """Stretch stiffness E A (s,) N of the segments."""
+        return np.full(len(self.segments), self.material.stretch)
+
+    @cached_property
+    def bend_stiffness(self) -> Array:
+        """Bending stiffness (m,) N m^2 of the bends."""
+        return np.full(len(self.bends), self.material.bend)
+
+    @cached_property
+    def linear_densities(self) -> Array:
+        """Mass per length (s,) kg/m of the segments."""
+        return np.full(len(self.segments), self.material.linear_density)
+
+    @cached_property
+    def passing_densities(self) -> Array:
+        """Mass per length (p,) kg/m of the yarn of each passing."""
+        return np.full(len(self.node), self.material.linear_density)
+
+    @cached_property
     def min_lengths(self) -> Array:
         """Minimum (s,) of D, m."""
         return MIN_LENGTH_RATIO * self.rest_lengths
@@ -199,10 +224,10 @@ class WovenCloth:
         """Shear stiffness (c,) J of the crossings."""
         return np.full(len(self.crossings), self.material.shear * self.material.stretch * self.pitch)
 
-    @property
-    def stick_stiffness(self) -> float:
-        """Stiffness k_f in N/m of a sticking crossing."""
-        return _STICK_STIFFNESS_RATIO * self.material.stretch / self.pitch
+    @cached_property
+    def stick_stiffness(self) -> Array:
+        """Stiffness k_f (p,) in N/m with which a crossing that sticks holds each passing."""
+        return np.full(len(self.node), _STICK_STIFFNESS_RATIO * self.material.stretch / self.pitch)
 
     @cached_property
     def incoming_segment(self) -> Index:
@@ -226,7 +251,7 @@ class WovenCloth:
 
     def masses(self, u: Array) -> Array:
         """Return the lumped mass (p,) kg of each passing."""
-        return np.asarray(self.material.linear_density * self.represented_lengths(self.lengths(u)))
+        return np.asarray(self.passing_densities * self.represented_lengths(self.lengths(u)))
 
     @cached_property
     def node_mass(self) -> Array:
@@ -249,7 +274,8 @@ class WovenCloth:
         """
         flow = (masses * speeds)[:, None] * directions
         total = np.bincount(self.node, masses, minlength=self.count)
-        return np.asarray(assemble_vector(flow, self.node, self.count) / total[:, None])
+        # Nodes of other bodies carry no yarn.
+        return np.asarray(assemble_vector(flow, self.node, self.count) / np.where(total > 0.0, total, 1.0)[:, None])
 
     # Unknowns: three coordinates of each node, then two arc lengths and an unused number of each crossing.
 

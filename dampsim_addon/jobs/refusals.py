@@ -13,7 +13,6 @@ import bpy
 from ...core import SceneError, kind_by_name
 from ...core.bodies.fibres import check_direction_group
 from ...core.scene.muscles import check_controller
-from ...core.simulation.assembly import check_body_collisions
 from ...core.simulation.method_selection import check_same_method
 from ..blender.animated_values import LARGEST_FALSE, animated_values, first_disabled_frame, is_driven
 from ..blender.animation import VISIBILITY_PATH, animated_paths, drivers_of, user_fcurves
@@ -254,11 +253,6 @@ def check_weights(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.type
                 check_evaluated_weights(obj, layer, name)
 
 
-def check_collisions(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
-    """Raise SceneError if the kind supports neither links nor collisions with bodies, but there are some."""
-    check_body_collisions(str(obj.name), obj.dampsim.kind, read_settings(obj), len(obj.dampsim.links) > 0)
-
-
 def check_integrators(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
     """Raise SceneError if objects that it is linked to or touches use other stepping methods."""
     members = group_of(obj).members
@@ -266,7 +260,11 @@ def check_integrators(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.
     if obj.dampsim.touch_together:
         joined += [other for other in members if other.dampsim.touch_together and other not in joined]
     if len(joined) > 1:
-        check_same_method([str(one.name) for one in joined], [read_settings(one) for one in joined])
+        check_same_method(
+            [str(one.name) for one in joined],
+            [one.dampsim.kind for one in joined],
+            [read_settings(one) for one in joined],
+        )
 
 
 REFUSALS: dict[str, Refusal] = {
@@ -277,7 +275,6 @@ REFUSALS: dict[str, Refusal] = {
     "parent": check_parent,
     "curve": lambda obj, scene, layer: check_following_curve(obj),
     "links": check_own_links,
-    "joined": check_collisions,
     "integrators": check_integrators,
     "mesh": check_mesh,
     "fibres": check_fibres,

@@ -440,11 +440,6 @@ def _contact_without_group(obj: bpy.types.Object) -> None:
     obj.dampsim.touch_together = True
 
 
-def _weave_self_collision(obj: bpy.types.Object) -> None:
-    obj.dampsim.kind = "WEAVE"
-    obj.dampsim.touch_self = True
-
-
 def _ignored_collider(obj: bpy.types.Object) -> None:
     _box()
     obj.dampsim.collide = False
@@ -591,7 +586,6 @@ CASES = {
     "listed instance": ("instances", _listed_instance, "Kit shows instances", True),
     "instanced particles": ("instances", _instanced_particles, "Use Make Instances Real", True),
     "nobody": ("nobody", _contact_without_group, "nothing is simulated with it", True),
-    "joined": ("joined", _weave_self_collision, "Weave can only touch colliders", True),
     "unheeded": ("unheeded", _ignored_collider, "It passes through Box", True),
     "undirected": ("fibres", _undirected, "no Direction Group is chosen", True),
     "unplaced": ("unplaced", _unplaced, "because no Fibre Group is chosen", True),

@@ -184,25 +184,21 @@ def separate_link(cache: Path) -> bpy.types.Object:
     return obj
 
 
-def colliding_weave(cache: Path) -> bpy.types.Object:
-    obj = sheet(cache)
-    obj.dampsim.kind, obj.dampsim.touch_self = "WEAVE", True
-    return obj
-
-
-def linked_weave(cache: Path) -> bpy.types.Object:
-    obj = sheet(cache)
-    obj.dampsim.kind = "WEAVE"
-    obj.dampsim.links.add().other = box("Peg")
-    return obj
-
-
 def two_integrators(cache: Path) -> bpy.types.Object:
     other, obj = box("Neighbour"), plain(cache)
     for one in (obj, other):
         one.dampsim.enabled, one.dampsim.together = True, "pair"
     obj.dampsim.links.add().other = other
     other.dampsim.damping_by, other.dampsim.integrator = "RAYLEIGH", "SYMPLECTIC_EULER"
+    return obj
+
+
+def damped_beside_weave(cache: Path) -> bpy.types.Object:
+    other, obj = box("Neighbour"), sheet(cache)
+    obj.dampsim.kind = "WEAVE"
+    for one in (obj, other):
+        one.dampsim.enabled, one.dampsim.together, one.dampsim.damping_by = True, "pair", "STRAIN_RATE"
+    obj.dampsim.links.add().other = other
     return obj
 
 
@@ -515,9 +511,8 @@ CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     lost_bone: ("links", "Bone 'Lost' of a link is missing", "Remove Link"),
     self_link: ("links", "A link connects the object to itself", "Remove Link"),
     separate_link: ("links", "It is linked to Neighbour, which is simulated separately", "Simulate Together"),
-    colliding_weave: ("joined", "Weave can only touch colliders", "Disable"),
-    linked_weave: ("joined", "Weave cannot be linked", ""),
     two_integrators: ("integrators", "they are simulated together, but use different time stepping", ""),
+    damped_beside_weave: ("integrators", "but their damping models cannot be combined", ""),
     open_balloon: ("mesh", "The sheet is open, so that it holds no air", "Set Pressure to 0"),
     keyed_balloon: ("mesh", "The sheet is open, so that it holds no air", ""),
     inner_seam: ("mesh", "Vertex group 'Seam' is not on a border", "Do Not Sew"),

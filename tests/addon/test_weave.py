@@ -277,6 +277,29 @@ def test_swatch_live_equals_bake(live: Any, load: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_thrown_box_pushes_swatch(load: Any, tmp_path: Path) -> None:
+    """A box that is simulated together with a hanging swatch is thrown at it, and both are baked."""
+    new_scene()
+    obj = swaying_swatch(tmp_path)
+    obj.animation_data_clear()
+    obj.dampsim.touch_self = True
+    middle = evaluated_vertices(obj, 1).mean(axis=0)
+    bpy.ops.mesh.primitive_cube_add(size=0.2, location=(middle[0] + 0.01, middle[1] - 0.16, middle[2] + 0.1))
+    box = bpy.context.object
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    box.dampsim.pin_group, box.dampsim.density, box.dampsim.resolution = "", 50.0, 50
+    box.dampsim.velocity_y = 2.0
+    _select_only(obj, box)
+    load("dampsim_addon.ui.objects.group_operators").simulate_together([obj, box], collide=True)
+    assert obj.dampsim.touch_together
+    assert box.dampsim.touch_together
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
+    shapes = np.array([cache.read_shape(number, obj.name) for number in range(1, 7)])
+    # Nothing else moves the swatch.
+    assert np.abs(shapes - shapes[0]).max() > 0.02
+
+
 def test_woven_mesh_falls_on_box(live: Any, load: Any, tmp_path: Path) -> None:
     """The cloth lies on box and floor, and live playback equals the bake."""
     new_scene(30)

@@ -15,14 +15,14 @@ from scipy.sparse import csr_matrix
 from stored_history import history_bytes
 from woven_scenes import SwatchStepper, swatch, woven_body
 
-from builders import scene, static_body
+from builders import net, scene, static_body
 from dampsim.core.base.errors import DampSimError, MeshError
 from dampsim.core.bodies.weave import WeaveKind
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.release import largest_distance
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.scene import Anchor, Collider, Link, LinkPoint, Scene
+from dampsim.core.scene.scene import Scene
 from dampsim.core.settle.controls import Controls, YarnDials
 from dampsim.core.settle.law import BackwardEulerLaw, DeformationLaw, TauKappaLaw
 from dampsim.core.settle.step_report import StepReport
@@ -501,23 +501,19 @@ def test_crossings_keep_order_when_shaken() -> None:
 
 
 def test_unsupported_settings_are_refused() -> None:
-    block = np.array([(-1, -1, -2), (2, -1, -2), (2, 2, -2)], dtype=float)
-    floor = Collider("Floor", block, np.array([(0, 1, 2)]))
-    other = Anchor("Post", block)
-    link = Link("Knot", LinkPoint("Swatch", np.array([0.5, 0.0, -1.0])), LinkPoint("Post", block[0]), None)
+    touching = {"touch_together": True, "damping_by": "STRAIN_RATE"}
+    woven = hanging_swatch(4, **touching)
+    other = replace(woven, surface=replace(woven.surface, name="Other"))
+    by_rayleigh = replace(other, settings=replace(other.settings, damping_by="RAYLEIGH"))
     for refused, said in (
-        (
-            scene(hanging_swatch(4, touch_together=True)),
-            "Swatch: Weave can only touch colliders. Switch off Other Bodies",
-        ),
-        (scene(hanging_swatch(4, touch_self=True)), "Swatch: Weave can only touch colliders. Switch off Other Bodies"),
-        (scene(hanging_swatch(4), anchors=(other,), links=(link,)), "Swatch: Weave cannot be linked"),
         (scene(hanging_swatch(4, damping_by="POINT")), "Swatch: yarns do not support"),
+        (scene(woven, by_rayleigh), "Other: it is simulated together with woven cloth"),
+        (scene(woven, net(name="Net", **touching)), "Net: it is simulated together with woven cloth"),
     ):
         with pytest.raises(DampSimError, match=said):
             Simulation(refused)
-    # Colliders are supported.
-    Simulation(scene(hanging_swatch(4), colliders=(floor,), last=1))
+    # The same damping of both is supported.
+    Simulation(scene(woven, other, last=1))
 
 
 def test_steps_of_frame_share_factors(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -227,13 +227,6 @@ def _remove_useless_links(obj: bpy.types.Object, scene: bpy.types.Scene) -> None
     obj.dampsim.active_link = max(min(obj.dampsim.active_link, len(links) - 1), 0)
 
 
-def _collisions_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
-    if not obj.dampsim.touch_self and not obj.dampsim.touch_together:
-        return None
-    disable = set_options(touch_self=False, touch_together=False)
-    return fix_button("Disable", disable, "Disable Other Bodies and Self-Collision")
-
-
 def _mesh_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     if isinstance(error, OpenSheetError):
         # Keyframes would set the pressure again.
@@ -379,7 +372,6 @@ _FIXES: dict[str, Issue | Callable[[bpy.types.Object, DampSimError], Issue | Non
     "target": _target_check_fix,
     "parent": _parent_fix,
     "links": _link_fix,
-    "joined": _collisions_fix,
     "mesh": _mesh_fix,
     "model": _mesh_fix,
     "fibres": fix_button(

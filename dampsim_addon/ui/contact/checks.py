@@ -121,8 +121,6 @@ def unbaked_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | N
         return None
     verb = "is a collider, but it is" if len(others) == 1 else "are colliders, but they are"
     text = f"{format_names(others)} {verb} simulated separately and not baked. Bake first"
-    if not all(kind_by_name(one.dampsim.kind).supports_links for one in (obj, *others)):
-        return Issue(text)
     return Issue(
         f"{text}, or",
         "Simulate Together",
@@ -199,7 +197,7 @@ def _make_real(obj: bpy.types.Object, others: Sequence[bpy.types.Object]) -> Non
 
 def no_collision_partner(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     """Report Other Bodies without another body of the group that also has it on."""
-    if not obj.dampsim.touch_together or not kind_by_name(obj.dampsim.kind).supports_links:
+    if not obj.dampsim.touch_together:
         return None
     others = [other for other in group_of(obj).members if other != obj]
     if any(other.dampsim.touch_together for other in others):

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import bpy
 from bpy.types import Context, Operator
 
-from ....core import kind_by_name
 from ... import live
 from ...model.cache_status import refresh_status
 from ...model.groups import Group, group_of, join_group, leave_group
@@ -20,15 +19,14 @@ from ..common.operators import ChosenObjectsOperator, EditOperator, is_met
 def simulate_together(objects: Iterable[bpy.types.Object], collide: bool = False) -> Group:
     """Join objects in one simulation group, and drop the live frames of their former groups.
 
-    collide: also enable Other Bodies for the kinds that support it.
+    collide: also enable Other Bodies.
     """
     members = list(objects)
     for obj in members:
         _drop_live_frames(group_of(obj))
     group = join_group(members)
     for obj in members if collide else ():
-        # Not all kinds support it.
-        obj.dampsim.touch_together = kind_by_name(obj.dampsim.kind).supports_links
+        obj.dampsim.touch_together = True
     _refresh_cache_status(group)
     return group
 
