@@ -12,6 +12,7 @@ from stored_history import history_bytes
 from woven_scenes import swatch
 
 from builders import scene, static_body
+from dampsim.core.contact.penalty_and_friction import ContactPotential
 from dampsim.core.contact_response.contact_solve import ContactSolve
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.collision.ccd import edge_pair_crossings
@@ -217,6 +218,20 @@ def test_linked_cloth_carries_weight() -> None:
 )
 def test_resumed_frames_are_identical(made: Scene) -> None:
     assert_resumes(made, (3, 6))
+
+
+def test_woven_neighbours_do_not_touch() -> None:
+    """Yarns side by side in the weave jam instead of touching, however near they are pushed together."""
+    made = cloth("Swatch", 4, (0.0, 0.0, 0.0), touch_together=False, touch_self=True, contact_distance=0.03)
+    simulation = Simulation(scene(made))
+    island, controls = simulation.islands[0], simulation.controls()[0]
+    pose = simulation.pose_evaluator.pose(simulation.sample_frame(1).samples[-1])[0]
+    inputs = simulation.pose_evaluator.step_inputs(island, pose, pose)
+    # The yarns across x are 25 mm apart, and askew.
+    rest = island.system.rest
+    x = rest * [0.25, 1.0, 1.0] + 1e-2 * np.random.default_rng(0).standard_normal(rest.shape)
+    contacts = ContactSolve(island.system, State.at_rest(x), inputs, 0.01, controls).detection(x)
+    assert not ContactPotential(contacts, np.zeros(len(contacts))).forces_at(x).force.any()
 
 
 def test_step_with_other_bodies() -> None:
