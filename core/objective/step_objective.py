@@ -77,10 +77,10 @@ class WovenUnknowns(Unknowns):
         if len(factors) == 1:
             return terms[0].scaled_elastic(own[0])
 
-        def joined() -> YarnElasticity:
+        def join() -> YarnElasticity:
             return YarnElasticity(join_cloths([one.cloth for one in terms], self._first_nodes, len(self.nodes), own))
 
-        return self._elastic.get(own, joined)
+        return self._elastic.get(own, join)
 
     def settings(self, dials: Sequence[YarnDials]) -> YarnSettings:
         """Return the dials of all yarns. dials: of each body; the defaults if there are none."""

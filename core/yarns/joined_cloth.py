@@ -78,21 +78,21 @@ def join_cloths(
     def shifted(value: Callable[[WovenCloth], Index], starts: Sequence[int] | Index) -> Index:
         return np.concatenate([value(part) + start for part, start in zip(parts, starts, strict=True)])
 
-    def joined(value: Callable[[WovenCloth], Array]) -> Array:
+    def concatenate(value: Callable[[WovenCloth], Array]) -> Array:
         return np.concatenate([value(part) for part in parts])
 
     return JoinedCloth(
         count=count,
         node=shifted(lambda part: part.node, first_nodes),
-        rest_arc_lengths=joined(lambda part: part.rest_arc_lengths),
+        rest_arc_lengths=concatenate(lambda part: part.rest_arc_lengths),
         can_slide=np.concatenate([part.can_slide for part in parts]),
         segments=shifted(lambda part: part.segments, passings),
-        closing_length=joined(lambda part: part.closing_length),
+        closing_length=concatenate(lambda part: part.closing_length),
         bends=shifted(lambda part: part.bends, segments),
-        angles=joined(lambda part: part.angles),
+        angles=concatenate(lambda part: part.angles),
         crossings=shifted(lambda part: part.crossings, passings),
         crossing_neighbours=shifted(lambda part: part.crossing_neighbours, first_nodes),
-        cosine=joined(lambda part: part.cosine),
+        cosine=concatenate(lambda part: part.cosine),
         material=parts[0].material,
         parts=tuple(parts),
         factors=tuple(factors),
