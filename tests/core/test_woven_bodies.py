@@ -266,3 +266,23 @@ def test_step_with_other_bodies() -> None:
             pushed = low.combine(low.columns, low.signs * low.project(way.ravel()))
             found += float(np.vdot(way, pushed.reshape(way.shape)))
         assert found == pytest.approx(bent, rel=0.05)
+
+
+def test_contacts_between_cloths_are_factorised() -> None:
+    """Above 600 unknowns, the elimination order includes the nodes that contacts couple."""
+    lower, upper = trampoline(8), cloth("Upper", 8, (0.01, 0.01, 0.003), 20.0)
+    simulation, h = Simulation(scene(lower, upper)), 1e-2
+    island, stepper, controls = simulation.islands[0], simulation.statics.steppers[0], simulation.controls()[0]
+    pose = simulation.pose_evaluator.pose(simulation.sample_frame(1).samples[-1])[0]
+    inputs, state = simulation.pose_evaluator.step_inputs(island, pose, pose), State.at_rest(island.system.rest)
+    problem = WeaveProblem(stepper, state, inputs, h, controls)
+    contacts = ContactSolve(island.system, state, inputs, h, controls).detection(state.positions)
+    problem.set_contacts(contacts, np.zeros(len(contacts)), problem.start)
+    assert problem.contacts is not None
+    assert problem.contacts.forces_at(state.positions).force.max() > 0.0
+    matrix = problem.sparse_hessian(np.zeros_like(problem.start))
+    assert matrix.shape[0] > 600
+    wanted = np.random.default_rng(0).standard_normal(matrix.shape[0])
+    found = stepper._factorise(matrix)(matrix @ wanted)
+    error = wanted - found
+    assert float(error @ (matrix @ error)) < 1e-4 * float(wanted @ (matrix @ wanted))
