@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scenes import LAST, new_scene
 from test_damping_models import RecordingLayout
-from test_drawing import redraw
+from test_drawing import Context, redraw
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -277,6 +277,20 @@ def test_swatch_live_equals_bake(live: Any, load: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_panel_offers_contact_of_swatch(load: Load, tmp_path: Path) -> None:
+    """The panel has Other Bodies and Self-Collision, and says that folds intersect without the latter."""
+    new_scene()
+    obj = swaying_swatch(tmp_path)
+    panel = load("dampsim_addon.ui.contact.panel").DAMPSIM_PT_contact
+    for touches in (False, True):
+        obj.dampsim.touch_self = touches
+        names: list[str] = []
+        texts: list[str] = []
+        panel.draw(SimpleNamespace(layout=RecordingLayout(names, texts)), Context())
+        assert {"touch_together", "touch_self"} <= set(names)
+        assert ("Folds pass through each other" in " ".join(texts)) != touches
+
+
 def test_thrown_box_pushes_swatch(load: Any, tmp_path: Path) -> None:
     """A box that is simulated together with a hanging swatch is thrown at it, and both are baked."""
     new_scene()

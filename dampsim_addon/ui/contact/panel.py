@@ -30,7 +30,7 @@ class DAMPSIM_PT_contact(ChildPanel, Panel):
         _draw_colliders(layout, obj, context)
         column = enabled_column(layout, context)
         draw_parameters(column, group, context, "contact", excluded=("depth", "move_out"))
-        if group.kind == "CLOTH" and not group.touch_self:
+        if group.kind in ("CLOTH", "WEAVE") and not group.touch_self:
             draw_wrapped(column, "Folds pass through each other: Self-Collision is off", "INFO", context)
         search = (obj, "vertex_groups")
         if group.front == FrontDirection.PAINTED:
