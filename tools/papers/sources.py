@@ -176,7 +176,7 @@ figure 4.4 (a), (b) | example 2, both methods | pictures of the [new](validation
         """""",
         ("content", "where, or why not"),
         """
-figure 1 | yarn-level shirt of a million nodes | no: a step of that size takes too long, and yarns collide with colliders only (panel *Kind*: *Weave*) | srd: The shirts of; [times](explanation/woven-cloth.md#time)
+figure 1 | yarn-level shirt of a million nodes | no: a step of that size takes too long (panel *Kind*: *Weave*) | srd: The shirts of; [times](explanation/woven-cloth.md#time)
 (1) | good damping | [srd](validation/srd.md), the part of each damping force outside the strain's gradients | srd: Strain rate forces have no part
 (2) | equation of motion with a dissipation potential | `core/literature/damping/damping.py`; every integrator accepts it | test: integrator_step_matches_equation
 (3) | forces from a potential of the strain's rate | `core/literature/damping/viscous_dampings.py` | srd: Strain rate forces have no part; srd: Strain rate forces do not act
