@@ -25,7 +25,8 @@ from ..system.state import (
 
 # Columns that are integers, by array: lowest and highest value, and columns.
 _INTEGERS: dict[str, tuple[float, float, slice]] = {
-    "contacts": (-(2.0**31), 2.0**31, slice(4)),
+    # The feature of a pair of edges or of neighbours exceeds 32 bits for more than 46,000 edges.
+    "contacts": (-(2.0**53), 2.0**53, slice(4)),
     "impacts": (-(2.0**31), 2.0**31, slice(3)),
     "held": (0.0, 2.0**31, slice(2)),
     "muscles": (0.0, 1.0, slice(1)),
