@@ -273,13 +273,12 @@ def test_stretch_damping_uses_strain_rate() -> None:
 
 def damping_power(cloth: WovenCloth, hessians: YarnHessians, v: np.ndarray) -> float:
     """Return v C v in W of velocities (triples, 3)."""
-    everything = np.append(v.ravel(), 0.0)
-    parts = (
-        (cloth.stretch_unknowns, hessians.stretch),
-        (cloth.bend_unknowns, hessians.bend),
-        (cloth.shear_unknowns, hessians.shear),
-    )
-    return sum(float(np.einsum("si,sij,sj->", everything[at], one, everything[at])) for at, one in parts)
+    everything, power = np.append(v.ravel(), 0.0), 0.0
+    for group, blocks in zip(cloth.element_groups, (hessians.stretch, hessians.bend, hessians.shear), strict=True):
+        if blocks is not None:
+            vectors = everything[group.unknowns] @ group.to_vectors.T
+            power += float(np.einsum("si,sij,sj->", vectors, blocks, vectors))
+    return power
 
 
 def random_velocities(cloth: WovenCloth, rng: np.random.Generator) -> np.ndarray:

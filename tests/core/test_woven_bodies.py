@@ -151,7 +151,7 @@ def test_cloth_stays_on_solid() -> None:
     assert frames[-1].shapes["Swatch"][:, 2].max() > 0.0
     # Single yarns may still slip.
     moved = np.linalg.norm(frames[-1].shapes["Swatch"] - frames[-2].shapes["Swatch"], axis=1)
-    assert np.median(moved) < 1e-3 * 0.5
+    assert np.median(moved) < 2e-3
     assert not contact_summary(simulation, frames[-1].state, "Swatch").penetrations
 
 
