@@ -123,9 +123,8 @@ def limit_thickness(obj: bpy.types.Object) -> None:
 
 
 def _set_yarn_defaults(obj: bpy.types.Object) -> None:
-    """Set the defaults of yarns, whose spacing is the mean edge length. They collide only with colliders."""
+    """Set the defaults of yarns, whose spacing is the mean edge length."""
     group = obj.dampsim
-    group.touch_self = group.touch_together = False
     places = transform_points(np.array(obj.matrix_world), mesh_positions(obj.data).astype(float))
     a, b = read_array(obj.data.edges, "vertices", np.int32, 2).T
     pitch = float(np.linalg.norm(places[a] - places[b], axis=1).mean()) if len(a) else 0.0

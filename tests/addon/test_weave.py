@@ -276,7 +276,6 @@ def test_swatch_live_equals_bake(live: Any, load: Any, tmp_path: Path) -> None:
     assert np.abs(played[-1] - played[0]).max() > 0.01
 
 
-@pytest.mark.slow
 def test_panel_offers_contact_of_swatch(load: Load, tmp_path: Path) -> None:
     """The panel has Other Bodies and Self-Collision, and says that folds intersect without the latter."""
     new_scene()
@@ -314,6 +313,7 @@ def test_thrown_box_pushes_swatch(load: Any, tmp_path: Path) -> None:
     assert np.abs(shapes - shapes[0]).max() > 0.02
 
 
+@pytest.mark.slow
 def test_woven_mesh_falls_on_box(live: Any, load: Any, tmp_path: Path) -> None:
     """The cloth lies on box and floor, and live playback equals the bake."""
     new_scene(30)

@@ -826,7 +826,7 @@ def _shirts(claims: list[Claim]) -> str:
         Claim(
             "The shirts of figures 1 and 4",
             FAILS,
-            "not reproduced in size: figure 1 has a million nodes of yarns, and yarns collide only with colliders; one patch and one rod replace them below. The sample *shirt* is a shirt of triangles in contact with a moving body",
+            "not reproduced in size: figure 1 has a million nodes of yarns; one patch and one rod replace them below. The sample *shirt* is a shirt of triangles in contact with a moving body",
             0.0,
         ),
     ]
