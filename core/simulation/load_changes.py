@@ -28,7 +28,7 @@ _LATER = 1.37
 # Largest gradient of the acceleration, relative to the first eigenvalue, at which an equilibrium under the acceleration
 # at the start of a step is near the true one.
 _MAX_GRADIENT = 0.3
-# Cached versions. Each one holds its own hanging shape, but shares its factorisations.
+# Cached versions of each island. Each one holds its own hanging shape, and its stepper its own factorisations.
 _CACHED_VERSIONS = 8
 
 
@@ -57,7 +57,7 @@ class LoadVersions:
         """statics, dials: those of the loads at the first frame."""
         self._scene, self._first = scene, LoadVersion(statics, dials)
         self._first_loads: dict[int, Sequence[BodyLoad]] = {}
-        self._versions: Memo[LoadVersion] = Memo(_CACHED_VERSIONS)
+        self._versions: dict[int, Memo[LoadVersion]] = {}
 
     def version_for(
         self, island: int, start: Sequence[BodyLoad], end: Sequence[BodyLoad], settings: Sequence[Settings]
@@ -74,8 +74,9 @@ class LoadVersions:
         is_constant = all(one.is_same(other) for one, other in zip(start, end, strict=True))
         if not is_constant or not self._depends_on_loads(island, settings):
             return self._first
-        key = (island, *(one.key for one in end))
-        return self._versions.get(key, lambda: self._build(island, tuple(end)))
+        # The islands take turns in each substep, so that one memo for all would keep none of many versions.
+        versions = self._versions.setdefault(island, Memo(_CACHED_VERSIONS))
+        return versions.get(tuple(one.key for one in end), lambda: self._build(island, tuple(end)))
 
     def _loads_at_start(self, island: int) -> Sequence[BodyLoad]:
         if island not in self._first_loads:

@@ -124,6 +124,23 @@ def test_changing_load_keeps_first_law() -> None:
     assert version.loads.version_for(0, [after], [after], settings) is found
 
 
+def test_many_islands_keep_their_versions() -> None:
+    """The cached versions of one island are not lost to those of the others."""
+    strand = upright_strand(12.0, 0.0)
+    bodies = [replace(strand, surface=replace(strand.surface, name=f"Strand {k}")) for k in range(9)]
+    simulation = Simulation(scene(*bodies, fps=FPS, last=2))
+    version = simulation.version_at(simulation.sample_frame(1).samples[-1]).rest_shapes.version_for(History())
+    loads = [
+        [replace(simulation.statics.first_loads(k)[0], external_forces=ExternalForces(0.5 * DOWN))] for k in range(9)
+    ]
+    first, second = (
+        [version.loads.version_for(k, one, one, simulation.scene.settings[k : k + 1]) for k, one in enumerate(loads)]
+        for _ in range(2)
+    )
+    assert first[0].dials is not simulation.dials
+    assert all(one is other for one, other in zip(first, second, strict=True))
+
+
 def test_natural_bounce_keeps_first_law() -> None:
     """With a natural Bounce the inertia is that of nature, so that no eigenvalue is needed."""
     body = upright_strand(12.0, 0.0)
