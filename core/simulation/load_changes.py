@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..base.arrays import Array
+from ..base.arrays import Array, Index
 from ..base.computation import Memo
 from ..scene.parameters import Settings
 from ..scene.scene import Scene
 from ..settle.geometric_stiffness import estimated_regions, with_geometric_stiffness, with_minimum_eigenvalues
 from ..system.inputs import Inputs
 from ..system.region import Region
+from .assembly import Island
 from .body_forces import BodyLoad, acceleration_gradient
 from .dials import DialInterpreter, has_natural_bounce
 from .method_selection import uses_dampsim_stepper
@@ -106,7 +107,9 @@ class LoadVersions:
             # The fields of the first frame are off.
             return self._first
         other = statics.with_regions(island, regions_under_loads(statics, island, loads, acceleration))
-        dials = DialInterpreter(self._scene, other)
+        # Their limit between taut and slack refers to the weight. The steppers keep the gravity that inputs replace.
+        mean = mean_acceleration(statics.islands[island], acceleration)
+        dials = DialInterpreter(self._scene, other.with_island_gravity(island, mean))
         factors, system = statics.stiffness_factors(island), other.islands[island].system
         slowest = min(system.effective_eigenvalue(region, factors) for region in system.regions)
         later = statics.acceleration_under(island, loads, statics.fields_at(island, posed, _LATER))
@@ -114,6 +117,24 @@ class LoadVersions:
         if not np.array_equal(acceleration, later) or not 0.0 < gradient <= _MAX_GRADIENT * slowest:
             return LoadVersion(other, dials)
         return LoadVersion(other, dials, np.average(acceleration, 0, system.mass))
+
+
+def is_uniform_load(island: Island, acceleration: Array) -> bool:
+    """Return whether all free nodes of an island have the same acceleration. acceleration: (n, 3) m/s^2."""
+    free = _free_nodes(island)
+    return bool((acceleration[free] == acceleration[free[0]]).all())
+
+
+def mean_acceleration(island: Island, acceleration: Array) -> Array:
+    """Return the mean acceleration (3,) m/s^2 of an island's free mass. acceleration: (n, 3) m/s^2, of its nodes."""
+    free = _free_nodes(island)
+    if is_uniform_load(island, acceleration):
+        return np.asarray(acceleration[free[0]])
+    return np.asarray(np.average(acceleration[free], 0, island.system.mass[free]))
+
+
+def _free_nodes(island: Island) -> Index:
+    return np.concatenate([region.free for region in island.system.regions])
 
 
 def regions_under_loads(
@@ -126,10 +147,8 @@ def regions_under_loads(
     loads: of the island's bodies.  acceleration: (n, 3) m/s^2, of its nodes before they are deflected.
     """
     data, factors, posed = statics.islands[island], statics.stiffness_factors(island), statics.posed_state(island)
-    free = np.concatenate([region.free for region in data.system.regions])
-    is_uniform = bool((acceleration[free] == acceleration[free[0]]).all())
-    mean = acceleration[free[0]] if is_uniform else np.average(acceleration[free], 0, data.system.mass[free])
-    system = replace(data.system, gravity=np.asarray(mean))
+    mean, is_uniform = mean_acceleration(data, acceleration), is_uniform_load(data, acceleration)
+    system = replace(data.system, gravity=mean)
     if not mean.any():
         return with_minimum_eigenvalues(system, factors)
     if is_uniform and not statics.needs_hanging_state(island):

@@ -227,6 +227,14 @@ class StaticSolver:
         other._factor_source = self._factor_source or self
         return other
 
+    def with_island_gravity(self, number: int, gravity: Array) -> StaticSolver:
+        """Return the solver with another gravity (3,) m/s^2 of an island, for its dials. The stepper is the same."""
+        other, island = copy(self), self.islands[number]
+        other.islands = list(self.islands)
+        other.islands[number] = replace(island, system=replace(island.system, gravity=gravity))
+        other._factor_source = self._factor_source or self
+        return other
+
     def without_progress(self) -> StaticSolver:
         """Return the solver for searches after the preparation, which report no progress."""
         other = copy(self)

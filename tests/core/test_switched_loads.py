@@ -124,6 +124,18 @@ def test_changing_load_keeps_first_law() -> None:
     assert version.loads.version_for(0, [after], [after], settings) is found
 
 
+def test_more_weight_keeps_cloth_slack() -> None:
+    """Cloth that its weight holds stays slack under ten times the weight. It counted as stiff."""
+    body = dialled(sheet(0.5, 0.6, 0.0, stiffness=600.0, thickness=1.0, density=200.0), 24.0, 30.0)
+    simulation, _ = switched(body, PLAIN, PLAIN)
+    version = simulation.version_at(simulation.sample_frame(1).samples[-1]).rest_shapes.version_for(History())
+    after = replace(simulation.statics.first_loads(0)[0], external_forces=ExternalForces(10.0 * DOWN))
+    found = version.loads.version_for(0, [after], [after], simulation.scene.settings)
+    (law,) = found.dials.controls(0, simulation.scene.settings, SUBSTEPS).laws
+    assert law.eigenvalue > 3.0 * simulation.controls()[0].laws[0].eigenvalue
+    assert law.can_snap_taut  # type: ignore[attr-defined]
+
+
 def test_many_islands_keep_their_versions() -> None:
     """The cached versions of one island are not lost to those of the others."""
     strand = upright_strand(12.0, 0.0)
