@@ -252,7 +252,7 @@ class _SteeredStep:
         jump = float(np.abs(velocity - take_rows(context.state.reference, region.free)).max())
         if jump / law.natural_frequency > _NEW_SWING_FRACTION * last.swing * math.exp(-max(last.phase, 0.0)):
             return fresh
-        former = self.controls.former_laws[place] if self.controls.former_laws else law
+        former, former_pace = self.controls.former_laws[place] if self.controls.former_laws else law, last.pace
         if last.phase > 0.0 and last.swing > 0.0 and has_new_bounce(law, former):
             last = self._with_new_bounce(place, law, former, last, history)
         following, rest_phase = last.phase + law.decay * h, law.decay * law.release_rest_time
@@ -272,7 +272,7 @@ class _SteeredStep:
         if is_growing or not is_known:
             pace = 1.0
         elif is_due:
-            former_at_pace = self._at_pace(former, last.pace) if self.controls.former_laws else None
+            former_at_pace = self._at_pace(former, former_pace) if self.controls.former_laws else None
             envelope = self._envelope(
                 region, replace(law, decay=law.decay * last.pace), rotation, factors, history, former_at_pace
             )
@@ -355,9 +355,11 @@ class _SteeredStep:
         assert history.elastic_gradient is not None
         assert history.force_rate is not None
         c = self._compliance(region, (scale * history.elastic_gradient[free] - weight) @ rotation, factors)
-        change = h * self._compliance(region, scale * history.force_rate[free] @ rotation, factors)
+        # The rate is the mean of the last step.
+        last_step = h if former is None else self.controls.former_step or h
+        change = last_step * self._compliance(region, scale * history.force_rate[free] @ rotation, factors)
         if former is not None:
-            ratio, part = history_change(law, former, h, self.controls.former_step or h)
+            ratio, part = history_change(law, former, h, last_step)
             change = ratio * change + part * c
         return law_envelope(law, c, change, h)
 

@@ -126,15 +126,21 @@ JUMPS = {
     "start to bounce": ((30.0, 0.0), (30.0, 50.0)),
     "stop to bounce": ((36.0, 50.0), (36.0, 0.0)),
     "both": ((20.0, 10.0), (40.0, 50.0)),
+    "more substeps": ((20.0, 5.0), (20.0, 70.0)),
 }
+FEWER_SUBSTEPS = ("slower", "stop to bounce")
 
 
+@pytest.mark.parametrize("substeps", [1, 3])
 @pytest.mark.parametrize("frame", [7, 12])
 @pytest.mark.parametrize("jump", JUMPS)
-def test_keyed_body_follows_continuous_law(jump: str, frame: int) -> None:
-    """A bar that stops goes on as its law, frame by frame, after a key of both dials. frame: of the key."""
+def test_keyed_body_follows_continuous_law(jump: str, frame: int, substeps: int) -> None:
+    """A bar that stops goes on as its law, frame by frame, after a key of both dials.
+
+    frame: of the key.  substeps: least number, which a larger Bounce raises from the key on.
+    """
     (settle, bounce), (next_settle, next_bounce) = JUMPS[jump]
-    body, key = BODIES["bar"](settle=settle, bounce=bounce, substeps=3), STOP + frame
+    body, key = BODIES["bar"](settle=settle, bounce=bounce, substeps=substeps), STOP + frame
     later = replace(body.settings, settle=next_settle, bounce=next_bounce)
     keyed = replace(body, settings_by_frame=lambda at: body.settings if at <= key else later)
     motion = translation_motion(body.surface, np.array([0.0, 0.005, 0.0]))
@@ -146,4 +152,6 @@ def test_keyed_body_follows_continuous_law(jump: str, frame: int) -> None:
     x, before = way[frame], law_motion(former, -1.0 / 24.0)[0]
     state = np.array([x, (way[frame - 1] - before[0] * x) / before[1]])
     wanted = [(law_motion(law, k / 24.0) @ state)[0] for k in range(1, 25)]
-    np.testing.assert_allclose(way[frame + 1 : frame + 25], wanted, atol=0.01 * np.abs(way).max())
+    # Where the number of substeps falls a frame after the key, the velocity is that of the shorter substeps.
+    tolerance = 0.013 if substeps == 1 and jump in FEWER_SUBSTEPS else 0.01
+    np.testing.assert_allclose(way[frame + 1 : frame + 25], wanted, atol=tolerance * np.abs(way).max())
