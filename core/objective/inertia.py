@@ -263,11 +263,12 @@ def delay_forces(
         if own.is_waveform or terms.deformation_velocity is None:
             continue
         is_released = can_release and not terms.deformation_velocity.any()
-        part = own.initial_force_change if is_released else own.force_lag
-        if not np.any(part) and not np.any(own.dial_change):
+        # A release has no last step that new dials would have to continue.
+        part, dial_change = (own.initial_force_change, 0.0) if is_released else (own.force_lag, own.dial_change)
+        if not np.any(part) and not np.any(dial_change):
             continue
         force = start_gradient() if force is None else force
-        share, change = (np.broadcast_to(one, len(slots))[:, None] for one in (part, own.dial_change))
+        share, change = (np.broadcast_to(one, len(slots))[:, None] for one in (part, dial_change))
         weight = context.external_forces(context.system.regions[place].free)
         load[slots] += share * (force[slots] - load[slots]) + change * (force[slots] - weight)
 

@@ -120,7 +120,7 @@ def history_change(
 def _continued(
     found: Coefficients, law: DeformationLaw, former: DeformationLaw, h: float, former_step: float
 ) -> Coefficients:
-    """Return the coefficients of a step in which the dials change, (2.42) of physics, section 2.
+    """Return the coefficients of a step in which the dials change, (2.52) of physics, section 2.
 
     found: those of the law.  former, former_step: law and duration in s of the last step.
     """
@@ -131,7 +131,17 @@ def _continued(
         change = part * (found.kappa / stiffness_ratio + found.sigma)
     # The history has velocities and rates.
     rate_ratio = ratio * former_step / h
-    return replace(found, kappa=found.kappa * rate_ratio, sigma=found.sigma * rate_ratio, dial_change=change)
+    initial = found.initial_force_change
+    if found.is_waveform:
+        # Without a history, sigma times this change is the force. No last step has to be continued then.
+        initial = initial / rate_ratio
+    return replace(
+        found,
+        kappa=found.kappa * rate_ratio,
+        sigma=found.sigma * rate_ratio,
+        initial_force_change=initial,
+        dial_change=change,
+    )
 
 
 def has_new_bounce(law: SettleLaw, former: DeformationLaw) -> bool:

@@ -11,11 +11,12 @@ from hanging_bodies import tail
 from scipy.linalg import expm
 
 from animated import AnimatedBody
-from builders import DOWN
+from builders import DOWN, scene
 from dampsim.core.scene.parameters import BounceBy, DampingBy
 from dampsim.core.settle.controls import Controls, SettleLaw
 from dampsim.core.settle.first_mode import first_mode_law
 from dampsim.core.settle.waveform import REST_FRACTION, settle_law
+from dampsim.core.simulation.simulation import Simulation
 from settle_cases import displacements_after_stop, pinned_body, translation_motion
 from shapes import box, horn
 
@@ -155,3 +156,25 @@ def test_keyed_body_follows_continuous_law(jump: str, frame: int, substeps: int)
     # Where the number of substeps falls a frame after the key, the velocity is that of the shorter substeps.
     tolerance = 0.013 if substeps == 1 and jump in FEWER_SUBSTEPS else 0.01
     np.testing.assert_allclose(way[frame + 1 : frame + 25], wanted, atol=tolerance * np.abs(way).max())
+
+
+RELEASED = {
+    "solid": lambda: pinned_body(horn(), 0.1, stiffness=60.0, bounce=30.0, substeps=2),
+    "rope": lambda: tail(bounce=30.0, bounce_by=BounceBy.DIALLED, substeps=2),
+}
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_key_in_first_step_releases(name: str) -> None:
+    """A body that is released in the step of a key falls as if the new dials had been there before."""
+    body, ways = RELEASED[name](), []
+    later = replace(body.settings, settle=24.0, start_settled=False)
+    for settle in (24.0, 72.0):
+        first = replace(later, settle=settle)
+        keyed = AnimatedBody(
+            body.surface, body.pins, first, kind=body.kind, edges=body.edges,
+            settings_by_frame=lambda frame, first=first: first if frame <= 1.0 else later,
+        )  # fmt: skip
+        ways.append(np.array([one.shapes[body.name] for one in Simulation(scene(keyed, last=6)).frames()]))
+    size = np.abs(ways[0] - ways[0][0]).max()
+    np.testing.assert_allclose(ways[1], ways[0], atol=1e-3 * size)
