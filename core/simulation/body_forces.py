@@ -158,7 +158,10 @@ class FieldAccelerations:
         )
 
     def block_gradient(self, block: int, load: BodyLoad) -> Array:
-        """Return the change (n, 3, 3) of a block's accelerations with the positions of its nodes, 1/s^2."""
+        """Return the change (n, 3, 3) of a block's accelerations with the positions of its nodes, 1/s^2.
+
+        Across the edge of a field, it is the change on the flatter side.
+        """
         data = self._island.system
         positions, velocities = (one[data.slices[block]] for one in (self._state.positions, self._velocities))
         shift = _GRADIENT_STEP * data.blocks[block].size
@@ -167,8 +170,9 @@ class FieldAccelerations:
             fields = load.accelerating_fields
             return field_accelerations(fields, load.field_weight, self._frame, moved, velocities, self._h)
 
-        columns = [(at(positions + one) - at(positions - one)) / (2.0 * shift) for one in shift * np.eye(3)]
-        return np.stack(columns, axis=2)
+        here = at(positions)
+        columns = [_flatter(at(positions + one) - here, here - at(positions - one)) for one in shift * np.eye(3)]
+        return np.stack(columns, axis=2) / shift
 
     @cached_property
     def _velocities(self) -> Array:
@@ -180,6 +184,12 @@ class FieldAccelerations:
         if not self._uses_dampsim_stepper:
             return self._state.velocities
         return with_rigid_velocities(self._island.system, self._state, self._state.reference)
+
+
+def _flatter(forward: Array, backward: Array) -> Array:
+    """Return the smaller of two differences, element by element; 0 where their signs differ."""
+    smaller = np.where(np.abs(forward) <= np.abs(backward), forward, backward)
+    return np.where(forward * backward > 0.0, smaller, 0.0)
 
 
 def acceleration_gradient(loads: Sequence[BodyLoad], fields: FieldAccelerations) -> Array:

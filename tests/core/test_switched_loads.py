@@ -153,6 +153,25 @@ def test_many_islands_keep_their_versions() -> None:
     assert all(one is other for one, other in zip(first, second, strict=True))
 
 
+def test_edge_of_field_has_no_gradient() -> None:
+    """Nodes at the edge of a field have a gradient of at most that of the unbounded field."""
+    body = dialled(sheet(0.5, 0.6, 0.0, stiffness=600.0, thickness=1.0, density=200.0), 12.0, 0.0)
+    statics = Simulation(scene(body, fps=FPS, last=2)).statics
+    posed, (first,), (field,) = statics.posed_state(0), statics.first_loads(0), FIELD.fields
+    distance = float(np.linalg.norm(posed.positions[20] - field.location))
+    edge = replace(field, falloff=replace(field.falloff, max=distance + 1e-5))
+    unbounded, bounded = (
+        statics.fields_at(0, posed).block_gradient(0, replace(first, external_forces=ExternalForces(DOWN, (one,))))
+        for one in (field, edge)
+    )
+    assert np.abs(bounded).max() > 0.0
+    assert np.abs(bounded).max() <= np.abs(unbounded).max()
+    y = posed.positions[:, 1]
+    inside, outside = (one & (np.abs(y - y[20]) > 0.05) for one in (y < y[20], y > y[20]))
+    np.testing.assert_allclose(bounded[inside], unbounded[inside], rtol=1e-9)
+    assert not bounded[outside].any()
+
+
 def test_natural_bounce_keeps_first_law() -> None:
     """With a natural Bounce the inertia is that of nature, so that no eigenvalue is needed."""
     body = upright_strand(12.0, 0.0)
