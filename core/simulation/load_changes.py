@@ -29,6 +29,8 @@ _LATER = 1.37
 # Largest gradient of the acceleration, relative to the first eigenvalue, at which an equilibrium under the acceleration
 # at the start of a step is near the true one.
 _MAX_GRADIENT = 0.3
+# A mean acceleration below this fraction of the largest one is a rounding error.
+_ROUNDING = 1e-9
 # Cached versions of each island. Each one holds its own hanging shape, and its stepper its own factorisations.
 _CACHED_VERSIONS = 8
 
@@ -130,7 +132,8 @@ def mean_acceleration(island: Island, acceleration: Array) -> Array:
     free = _free_nodes(island)
     if is_uniform_load(island, acceleration):
         return np.asarray(acceleration[free[0]])
-    return np.asarray(np.average(acceleration[free], 0, island.system.mass[free]))
+    mean = np.average(acceleration[free], 0, island.system.mass[free])
+    return np.zeros(3) if np.abs(mean).max() < _ROUNDING * np.abs(acceleration[free]).max() else np.asarray(mean)
 
 
 def _free_nodes(island: Island) -> Index:
@@ -149,7 +152,7 @@ def regions_under_loads(
     data, factors, posed = statics.islands[island], statics.stiffness_factors(island), statics.posed_state(island)
     mean, is_uniform = mean_acceleration(data, acceleration), is_uniform_load(data, acceleration)
     system = replace(data.system, gravity=mean)
-    if not mean.any():
+    if is_uniform and not mean.any():
         return with_minimum_eigenvalues(system, factors)
     if is_uniform and not statics.needs_hanging_state(island):
         estimated = estimated_regions(system, factors, posed.positions)

@@ -172,6 +172,24 @@ def test_edge_of_field_has_no_gradient() -> None:
     assert not bounded[outside].any()
 
 
+@pytest.mark.parametrize("rounding", [0.0, 1e-15])
+def test_balanced_field_changes_law(rounding: float) -> None:
+    """A field whose mean over the body is zero, but for rounding errors, still presses it."""
+    flat = sheet(1.0, 1.0, 0.0, stiffness=500.0, thickness=1.0, density=200.0)
+    vertices = flat.surface.vertices * [1.0, 1.0, 0.0] - [0.5, 0.0, 0.0]
+    pins = (np.abs(vertices).max(axis=1) < 0.2).astype(float)
+    vertices += rounding * np.random.default_rng(106).standard_normal(vertices.shape)
+    body = dialled(replace(flat, surface=replace(flat.surface, vertices=vertices), pins=pins), 24.0, 30.0)
+    simulation = Simulation(scene(body, fps=FPS, last=2, gravity=0.0 * DOWN))
+    version = simulation.version_at(simulation.sample_frame(1).samples[-1]).rest_shapes.version_for(History())
+    forces = ExternalForces(0.0 * DOWN, point_field(4.0, (0.0, 0.0, 0.0)).fields)
+    after = replace(simulation.statics.first_loads(0)[0], external_forces=forces)
+    found = version.loads.version_for(0, [after], [after], simulation.scene.settings)
+    (law,), (first,) = (one.controls(0, simulation.scene.settings, 2).laws for one in (found.dials, simulation.dials))
+    assert law.eigenvalue != pytest.approx(first.eigenvalue, rel=0.1)
+    assert law.can_snap_taut  # type: ignore[attr-defined]
+
+
 def test_natural_bounce_keeps_first_law() -> None:
     """With a natural Bounce the inertia is that of nature, so that no eigenvalue is needed."""
     body = upright_strand(12.0, 0.0)
