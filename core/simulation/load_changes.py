@@ -89,7 +89,8 @@ class LoadVersions:
     def _depends_on_loads(self, island: int, settings: Sequence[Settings]) -> bool:
         """Return whether the law of an island refers to its first eigenvalues.
 
-        A natural Bounce has the inertia of nature, so that its decay depends on no eigenvalue.
+        Dampings of the papers do not, and a natural Bounce has the inertia of nature, so that its decay depends on no
+        eigenvalue.
         """
         data = self._first.statics.islands[island]
         kinds = [self._scene.bodies[k].kind for k in data.bodies]
@@ -97,6 +98,7 @@ class LoadVersions:
             bool(data.system.regions)
             and is_constrained(data.system)
             and all(uses_dampsim_stepper(one) for one in settings)
+            and any(one.is_settle_controlled for one in settings)
             and not any(has_natural_bounce(kind, one) for kind, one in zip(kinds, settings, strict=True))
         )
 

@@ -12,7 +12,7 @@ from builders import DOWN, scene, wire
 from dampsim.core.fields.field import ExternalForces, Falloff, ForceField, ForceFieldShape, ForceFieldType
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.parameters import BounceBy, Settings
+from dampsim.core.scene.parameters import BounceBy, DampingBy, Settings
 from dampsim.core.settle.waveform import REST_FRACTION
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.state import History
@@ -190,10 +190,15 @@ def test_balanced_field_changes_law(rounding: float) -> None:
     assert law.can_snap_taut  # type: ignore[attr-defined]
 
 
-def test_natural_bounce_keeps_first_law() -> None:
-    """With a natural Bounce the inertia is that of nature, so that no eigenvalue is needed."""
+@pytest.mark.parametrize(
+    "dials",
+    [{"bounce_by": BounceBy.NATURAL}, {"damping_by": DampingBy.TAU_GAMMA}, {"damping_by": DampingBy.TAU_KAPPA}],
+    ids=["natural", "gamma", "kappa"],
+)
+def test_laws_without_eigenvalue_stay(dials: dict[str, object]) -> None:
+    """A natural Bounce has the inertia of nature, and dampings of the papers are given directly."""
     body = upright_strand(12.0, 0.0)
-    body = replace(body, settings=replace(body.settings, bounce_by=BounceBy.NATURAL))
+    body = replace(body, settings=replace(body.settings, **dials))
     simulation, _ = switched(body, WEIGHTLESS, PLAIN)
     version = simulation.version_at(simulation.sample_frame(1).samples[-1]).rest_shapes.version_for(History())
     (before,) = simulation.statics.first_loads(0)
