@@ -13,13 +13,14 @@ import numpy as np
 
 from ..base.arrays import Array, Index
 from ..base.computation import Memo
+from ..scene.body import SceneSample
 from ..scene.parameters import Settings
 from ..scene.scene import Scene
 from ..settle.geometric_stiffness import estimated_regions, with_geometric_stiffness, with_minimum_eigenvalues
 from ..system.inputs import Inputs
 from ..system.region import Region
 from .assembly import Island
-from .body_forces import BodyLoad, acceleration_gradient
+from .body_forces import BodyLoad, acceleration_gradient, body_loads
 from .dials import DialInterpreter, has_natural_bounce
 from .method_selection import uses_dampsim_stepper
 from .statics import StaticSolver, is_constrained
@@ -61,6 +62,24 @@ class LoadVersions:
         self._scene, self._first = scene, LoadVersion(statics, dials)
         self._first_loads: dict[int, Sequence[BodyLoad]] = {}
         self._versions: dict[int, Memo[LoadVersion]] = {}
+
+    @property
+    def first(self) -> LoadVersion:
+        """Version of the loads at the first frame."""
+        return self._first
+
+    def is_held(self, island: int, start: SceneSample, end: SceneSample) -> bool:
+        """Return whether the loads of an island are the same at the start and the end of a frame.
+
+        Otherwise loads that are keyed with steps would count as constant between these, and each new value would be
+        searched.
+        """
+        statics, data = self._first.statics, self._first.statics.islands[island]
+        loads = []
+        for sample in (start, end):
+            settings = [sample.settings[k] for k in data.bodies]
+            loads.append(statics.with_part_weights(data, body_loads(data, sample, settings), settings))
+        return all(one.is_same(other) for one, other in zip(*loads, strict=True))
 
     def version_for(
         self, island: int, start: Sequence[BodyLoad], end: Sequence[BodyLoad], settings: Sequence[Settings]

@@ -236,6 +236,7 @@ class Simulation:
         evaluator = pins.statics.pose_evaluator
         pose, last_settings = evaluator.pose(start), start.settings
         last_step = 1.0 / (self.scene.fps * self.dials.max_substeps(last_settings))
+        held = [version.loads.is_held(k, start, frame_inputs.samples[-1]) for k in range(len(version.statics.islands))]
         for number, sample in enumerate(frame_inputs.samples):
             settings, time = sample.settings, (frame_inputs.number - 1) / self.scene.fps + number * h
             next_pose = evaluator.pose(sample)
@@ -259,7 +260,9 @@ class Simulation:
                 start_settings = [last_settings[body] for body in island.bodies]
                 loads = weighted(island, loads_of(pose[k]), start_settings)
                 next_loads = weighted(island, loads_of(next_pose[k]), island_settings)
-                loaded = version.loads.version_for(k, loads, next_loads, island_settings)
+                loaded = version.loads.first
+                if held[k]:
+                    loaded = version.loads.version_for(k, loads, next_loads, island_settings)
                 fields = FieldAccelerations(island, island_state, island_settings, sample.frame, h)
                 inputs = with_accelerations(island, inputs, loads, next_loads, self.scene.gravity, fields)
                 inputs = self._air.with_air(island, inputs, loads, next_loads, island_state, sample.frame, h)

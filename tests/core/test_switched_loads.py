@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import BounceBy, DampingBy, Settings
 from dampsim.core.settle.waveform import REST_FRACTION
+from dampsim.core.simulation import load_changes
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.state import History
 from settle_cases import pinned_body
@@ -97,6 +99,19 @@ def test_switched_load_rests_on_time(name: str) -> None:
     settle = simulation.scene.bodies[0].settings.settle
     expected = settle - FPS * law.time_to_peak  # type: ignore[attr-defined]
     assert frames_to_rest(shapes) == pytest.approx(expected, abs=max(1.0, 0.05 * settle))
+
+
+def test_stepped_load_searches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A load that steps in each frame keeps the law of the first frame, whatever the number of substeps is."""
+    body, searches = upright_strand(12.0, 0.0), []
+    stepped = AnimatedBody(
+        body.surface, body.pins, body.settings, kind=body.kind, edges=body.edges,
+        external_forces=lambda frame: ExternalForces((1.0 + 0.02 * math.ceil(frame - 1e-6)) * DOWN),
+    )  # fmt: skip
+    monkeypatch.setattr(load_changes, "regions_under_loads", lambda *_: searches.append(1))
+    assert Simulation(scene(stepped, fps=FPS, last=2)).sample_frame(2).samples[1:]
+    assert len(list(Simulation(scene(stepped, fps=FPS, last=5)).frames())) == 5
+    assert not searches
 
 
 def test_fields_that_end_restore_law() -> None:
