@@ -76,8 +76,9 @@ class BodyLoad:
 
     @property
     def key(self) -> tuple[float, float, float, bytes, bytes]:
-        """All parameters, as a key of loads."""
-        arrays = (None if self.external_forces is None else self.external_forces.numbers(), self.node_weights)
+        """All parameters but those of the air, as a key of the accelerations by loads."""
+        forces = self.external_forces and replace(self.external_forces, fields=self.accelerating_fields)
+        arrays = (None if forces is None else forces.numbers(), self.node_weights)
         numbers = (b"" if one is None else np.ascontiguousarray(one).tobytes() for one in arrays)
         return (self.gravity_weight, self.field_weight, self.air, *numbers)  # type: ignore[return-value]
 

@@ -222,6 +222,21 @@ def test_laws_without_eigenvalue_stay(dials: dict[str, object]) -> None:
     assert found.dials is simulation.dials
 
 
+def test_wind_on_air_needs_no_version() -> None:
+    """Wind does not accelerate cloth with Air, so that other winds need no other law."""
+    body = dialled(sheet(0.5, 0.6, 0.0, stiffness=600.0, thickness=1.0, density=200.0, air=1.0), 12.0, 0.0)
+    simulation, _ = switched(body, PLAIN, PLAIN)
+    version = simulation.version_at(simulation.sample_frame(1).samples[-1]).rest_shapes.version_for(History())
+    (before,), settings, axis = simulation.statics.first_loads(0), simulation.scene.settings, np.array([0.0, 0.0, 1.0])
+    found = []
+    for strength in (5.0, 20.0):
+        wind = ForceField(ForceFieldType.WIND, ForceFieldShape.PLANE, np.zeros(3), axis, strength=strength)
+        load = [replace(before, external_forces=ExternalForces(0.5 * DOWN, (wind,)))]
+        found.append(version.loads.version_for(0, load, load, settings))
+    assert found[0] is found[1]
+    assert found[0].dials is not simulation.dials
+
+
 def test_noisy_field_has_no_steady_load() -> None:
     """A field that changes by itself has no equilibrium, which is then not searched."""
     body = dialled(sheet(0.5, 0.6, 0.0, stiffness=600.0, thickness=1.0, density=200.0), 12.0, 0.0)
