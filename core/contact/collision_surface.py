@@ -20,6 +20,10 @@ from ..geometry.mesh.triangles import Topology, is_closed
 CONTACT_DISTANCE_RATIO = 0.005
 # Neighbours at rest whose contact distance would be a smaller fraction of the usual one do not touch.
 MIN_DISTANCE_SCALE = 0.02
+# Points farther from a triangle at rest than this fraction of its longest side do not touch it as neighbours.
+_MAX_NEIGHBOUR_GAP = 0.6
+# Number of triangles whose neighbours are listed at once.
+_LISTED_TRIANGLES = 4096
 # Dihedral angle in rad above which an edge is sharp.
 _SHARP_ANGLE = 0.35
 
@@ -202,6 +206,12 @@ class CollisionSurface:
         centres = corners.mean(axis=1)
         return centres, np.linalg.norm(corners - centres[:, None], axis=2).max(axis=1)
 
+    @cached_property
+    def longest_sides(self) -> Array:
+        """Longest side (t,) of each triangle at rest, m."""
+        corners = self.rest[self.triangles]
+        return np.asarray(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1))
+
     def prepare(self) -> None:
         """Compute cached properties now, so that the first frame with contact is not slow."""
         if self.is_plane or not len(self.triangles):
@@ -289,9 +299,11 @@ class SurfaceBatch:
 
 @dataclass(frozen=True)
 class NeighbourPairs:
-    """Points and triangles of a surface whose bounding spheres are closer at rest than a limit.
+    """Points next to triangles of a surface: those whose bounding spheres are closer at rest than a limit.
 
-    Those with a common vertex, and those that are neighbours across a seam, are left out.
+    Those with a common vertex, and those that are neighbours across a seam, are left out. So are points that are far
+    from a triangle for its size: the edges around such a point meet those of the triangle. Without this bound, the
+    number of pairs would grow with the square of the resolution where edges are shorter than the limit.
 
     limit: m.  point, triangle: (k,) in ascending order.  scale: (k,) distance at rest over the limit, 1 at most.
     """
@@ -304,22 +316,26 @@ class NeighbourPairs:
     @staticmethod
     def of(surface: CollisionSurface, limit: float) -> NeighbourPairs:
         """Return the neighbours in a surface."""
-        if not len(surface.triangles):
-            none = np.zeros(0, dtype=np.int64)
-            return NeighbourPairs(limit, none, none, np.zeros(0))
-        rest, (middle, radius), used = surface.rest, surface.bounding_spheres, surface.used_vertices
-        near = cKDTree(rest[used]).query_ball_point(middle, radius + limit)
-        triangle = np.arange(len(near)).repeat([len(one) for one in near])
-        point = used[np.concatenate([np.array(one, dtype=np.int64) for one in near])]
-        is_kept = (surface.triangles[triangle] != point[:, None]).all(axis=1)
-        if surface.seam is not None:
-            sewn, along = (part[point] for part in surface.seam)
-            across = along + np.linalg.norm(rest[sewn] - middle[triangle], axis=1) - radius[triangle]
-            is_kept &= across >= limit
-        point, triangle = point[is_kept], triangle[is_kept]
-        corners = rest[surface.triangles[triangle]].transpose(1, 2, 0)
-        squares = closest_points_on_triangles(np.ascontiguousarray(rest[point].T), corners)[2]
-        scale = np.minimum(np.sqrt(squares) / limit, 1.0)
-        kept = np.flatnonzero(scale >= MIN_DISTANCE_SCALE)
-        order = kept[np.lexsort((triangle[kept], point[kept]))]
+        (middle, radius), used = surface.bounding_spheres, surface.used_vertices
+        max_gap = _MAX_NEIGHBOUR_GAP * surface.longest_sides
+        tree, reach = cKDTree(surface.rest[used]), radius + np.minimum(max_gap, limit)
+        found = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))]
+        for first in range(0, len(middle), _LISTED_TRIANGLES):
+            block = slice(first, first + _LISTED_TRIANGLES)
+            near = tree.query_ball_point(middle[block], reach[block])
+            triangle = first + np.arange(len(near)).repeat([len(one) for one in near])
+            point = used[np.concatenate([np.array(one, dtype=np.int64) for one in near])]
+            is_kept = (surface.triangles[triangle] != point[:, None]).all(axis=1)
+            if surface.seam is not None:
+                sewn, along = (part[point] for part in surface.seam)
+                across = np.linalg.norm(surface.rest[sewn] - middle[triangle], axis=1) - radius[triangle]
+                is_kept &= along + across >= limit
+            point, triangle = point[is_kept], triangle[is_kept]
+            corners = surface.rest[surface.triangles[triangle]].transpose(1, 2, 0)
+            squares = closest_points_on_triangles(np.ascontiguousarray(surface.rest[point].T), corners)[2]
+            gap = np.sqrt(squares)
+            kept = np.flatnonzero((gap >= MIN_DISTANCE_SCALE * limit) & (gap <= max_gap[triangle]))
+            found.append((point[kept], triangle[kept], np.minimum(gap[kept] / limit, 1.0)))
+        point, triangle, scale = (np.concatenate(column) for column in zip(*found, strict=True))
+        order = np.lexsort((triangle, point))
         return NeighbourPairs(limit, point[order], triangle[order], scale[order])

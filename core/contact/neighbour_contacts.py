@@ -66,17 +66,22 @@ def _close_pairs(pairs: NeighbourPairs, surface: CollisionSurface, start: Array,
     """
     if not len(pairs.point):
         return np.zeros(0, dtype=np.int64)
-    corners, ways = take_rows(end, surface.triangles), take_rows(end - start, surface.triangles)
-    middle, mean_way = corners.mean(axis=1), ways.mean(axis=1)
-    radius, spread = (
-        np.sqrt(((x - mean[:, None]) ** 2).sum(axis=2).max(axis=1)) for x, mean in ((corners, middle), (ways, mean_way))
-    )
+    motion = end - start
+    (middle, radius), (mean_way, spread) = (_bounding_spheres(rows, surface.triangles) for rows in (end, motion))
     offset = take_rows(end, pairs.point) - take_rows(middle, pairs.triangle)
-    way = take_rows(end - start, pairs.point) - take_rows(mean_way, pairs.triangle)
+    way = take_rows(motion, pairs.point) - take_rows(mean_way, pairs.triangle)
     square, way_square = (np.einsum("ki,ki->k", x, x) for x in (offset, way))
     # The foot is inside of the triangle's sphere, and the height within the reach.
     height = reach * pairs.scale + spread[pairs.triangle] + np.sqrt(way_square)
     return np.flatnonzero(square <= (radius * radius)[pairs.triangle] + height * height)
+
+
+def _bounding_spheres(vertices: Array, triangles: Index) -> tuple[Array, Array]:
+    """Return the centres (t, 3) and radii (t,) of spheres around triangles (t, 3) of vertices (v, 3)."""
+    corners = [take_rows(vertices, triangles[:, k]) for k in range(3)]
+    middle = (corners[0] + corners[1] + corners[2]) / 3.0
+    squares = [np.einsum("ti,ti->t", x, x) for x in (corner - middle for corner in corners)]
+    return middle, np.sqrt(np.maximum(np.maximum(squares[0], squares[1]), squares[2]))
 
 
 def _heights(vertices: Array, point: Index, corners: Index) -> tuple[Array, Array, Array]:

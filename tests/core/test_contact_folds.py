@@ -13,6 +13,7 @@ from test_cloth_contact import ball, cloth
 from test_contact_reports import plane
 
 from builders import scene
+from dampsim.core.contact.collision_surface import CollisionSurface, NeighbourPairs
 from dampsim.core.contact.contact_history import CORNER_KINDS, EDGE, NEIGHBOUR, POINT, ContactHistory
 from dampsim.core.contact.penalty_and_friction import ContactSet
 from dampsim.core.contact.sheet_edge_contacts import tangled_edges
@@ -24,6 +25,7 @@ from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.state import History, State, SystemContacts
 from detection_cases import DetectionStep, DetectionSurface, R
+from shapes import sheet
 
 CRUMPLED = Path(__file__).parent / "crumpled.npz"
 
@@ -240,6 +242,18 @@ def test_points_beside_neighbours_are_free() -> None:
     assert len(neighbour_contacts((0.1 * R, 0.1 * R), 2.0 * R, aside=-1.2)) == 0
     # A point on the triangle at rest, as where three sheets meet.
     assert len(neighbour_contacts((0.1 * R, 0.1 * R), 0.0)) == 0
+
+
+@pytest.mark.parametrize("count", [20, 60])
+def test_neighbours_grow_with_vertices(count: int) -> None:
+    """Two triangles of a square are neighbours of each other's corners, also if the limit spans many squares."""
+    made = sheet(count)
+    surface = CollisionSurface("Sheet", made.vertices, made.triangles, None, np.zeros(len(made.vertices)))
+    pairs = NeighbourPairs.of(surface, 0.2)
+    assert len(pairs.point) == 2 * (count - 1) ** 2
+    keys = pairs.point * len(made.triangles) + pairs.triangle
+    assert (np.diff(keys) > 0).all()
+    np.testing.assert_allclose(pairs.scale * 0.2 * (count - 1), np.sqrt(0.5), rtol=1e-9)
 
 
 @pytest.mark.parametrize("is_sewn", [True, False])
