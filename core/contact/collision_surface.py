@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
@@ -23,7 +23,7 @@ MIN_DISTANCE_SCALE = 0.02
 # Points farther from a triangle at rest than this fraction of its longest side do not touch it as neighbours.
 _MAX_NEIGHBOUR_GAP = 0.6
 # Number of triangles whose neighbours are listed at once.
-_LISTED_TRIANGLES = 4096
+_LISTED_TRIANGLES = 1024
 # Dihedral angle in rad above which an edge is sharp.
 _SHARP_ANGLE = 0.35
 
@@ -212,6 +212,11 @@ class CollisionSurface:
         corners = self.rest[self.triangles]
         return np.asarray(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1))
 
+    @cached_property
+    def neighbours(self) -> NeighbourPairs:
+        """Points and triangles next to each other at rest."""
+        return NeighbourPairs.of(self)
+
     def prepare(self) -> None:
         """Compute cached properties now, so that the first frame with contact is not slow."""
         if self.is_plane or not len(self.triangles):
@@ -299,43 +304,56 @@ class SurfaceBatch:
 
 @dataclass(frozen=True)
 class NeighbourPairs:
-    """Points next to triangles of a surface: those whose bounding spheres are closer at rest than a limit.
+    """Points next to triangles of a surface at rest, without those with a common vertex.
 
-    Those with a common vertex, and those that are neighbours across a seam, are left out. So are points that are far
-    from a triangle for its size: the edges around such a point meet those of the triangle. Without this bound, the
-    number of pairs would grow with the square of the resolution where edges are shorter than the limit.
+    Points that are far from a triangle for its size are left out: the edges around such a point meet those of the
+    triangle. Without this bound, the number of pairs would grow with the square of the resolution where edges are
+    shorter than the contact distance. The list holds for all contact distances, which may be animated.
 
-    limit: m.  point, triangle: (k,) in ascending order.  scale: (k,) distance at rest over the limit, 1 at most.
+    point, triangle: (k,) in ascending order.  gap: (k,) m between them.  sphere_gap: (k,) m between the point and the
+        triangle's bounding sphere.  seam_gap: (k,) m, the same across a seam; inf without.
     """
 
-    limit: float
     point: Index
     triangle: Index
-    scale: Array
+    gap: Array
+    sphere_gap: Array
+    seam_gap: Array
 
     @staticmethod
-    def of(surface: CollisionSurface, limit: float) -> NeighbourPairs:
+    def of(surface: CollisionSurface) -> NeighbourPairs:
         """Return the neighbours in a surface."""
         (middle, radius), used = surface.bounding_spheres, surface.used_vertices
-        max_gap = _MAX_NEIGHBOUR_GAP * surface.longest_sides
-        tree, reach = cKDTree(surface.rest[used]), radius + np.minimum(max_gap, limit)
-        found = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))]
+        max_gap, tree = _MAX_NEIGHBOUR_GAP * surface.longest_sides, cKDTree(surface.rest[used])
+        found = [NeighbourPairs(*np.zeros((2, 0), dtype=np.int64), *np.zeros((3, 0)))]
         for first in range(0, len(middle), _LISTED_TRIANGLES):
             block = slice(first, first + _LISTED_TRIANGLES)
-            near = tree.query_ball_point(middle[block], reach[block])
+            near = tree.query_ball_point(middle[block], radius[block] + max_gap[block])
             triangle = first + np.arange(len(near)).repeat([len(one) for one in near])
             point = used[np.concatenate([np.array(one, dtype=np.int64) for one in near])]
-            is_kept = (surface.triangles[triangle] != point[:, None]).all(axis=1)
+            is_apart = (surface.triangles[triangle] != point[:, None]).all(axis=1)
+            point, triangle = point[is_apart], triangle[is_apart]
+            corners = surface.rest[surface.triangles[triangle]].transpose(1, 2, 0)
+            gap = np.sqrt(closest_points_on_triangles(np.ascontiguousarray(surface.rest[point].T), corners)[2])
+            sphere_gap = np.linalg.norm(surface.rest[point] - middle[triangle], axis=1) - radius[triangle]
+            seam_gap = np.full(len(point), np.inf)
             if surface.seam is not None:
                 sewn, along = (part[point] for part in surface.seam)
-                across = np.linalg.norm(surface.rest[sewn] - middle[triangle], axis=1) - radius[triangle]
-                is_kept &= along + across >= limit
-            point, triangle = point[is_kept], triangle[is_kept]
-            corners = surface.rest[surface.triangles[triangle]].transpose(1, 2, 0)
-            squares = closest_points_on_triangles(np.ascontiguousarray(surface.rest[point].T), corners)[2]
-            gap = np.sqrt(squares)
-            kept = np.flatnonzero((gap >= MIN_DISTANCE_SCALE * limit) & (gap <= max_gap[triangle]))
-            found.append((point[kept], triangle[kept], np.minimum(gap[kept] / limit, 1.0)))
-        point, triangle, scale = (np.concatenate(column) for column in zip(*found, strict=True))
-        order = np.lexsort((triangle, point))
-        return NeighbourPairs(limit, point[order], triangle[order], scale[order])
+                seam_gap = along + np.linalg.norm(surface.rest[sewn] - middle[triangle], axis=1) - radius[triangle]
+            found.append(NeighbourPairs(point, triangle, gap, sphere_gap, seam_gap).select(gap <= max_gap[triangle]))
+        columns = (np.concatenate([getattr(one, part.name) for one in found]) for part in fields(NeighbourPairs))
+        pairs = NeighbourPairs(*columns)
+        return pairs.select(np.lexsort((pairs.triangle, pairs.point)))
+
+    def select(self, which: Index | Mask) -> NeighbourPairs:
+        """Return some of the pairs."""
+        return NeighbourPairs(*(getattr(self, part.name)[which] for part in fields(self)))
+
+    def within(self, limit: float) -> tuple[NeighbourPairs, Array]:
+        """Return the pairs whose spheres are closer than a limit in m, and their factors (k,) on the contact distance.
+
+        Neighbours across a seam are left out. A factor is the distance at rest over the limit, 1 at most.
+        """
+        is_near = (self.sphere_gap <= limit) & (self.seam_gap >= limit) & (self.gap >= MIN_DISTANCE_SCALE * limit)
+        pairs = self.select(np.flatnonzero(is_near))
+        return pairs, np.minimum(pairs.gap / limit, 1.0)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import block_diag, coo_matrix, csr_matrix, vstack
 
 from ..base.arrays import Array, Index, Mask
-from .collision_surface import CollisionSurface, DirectedPair, NeighbourPairs, SurfaceBatch
+from .collision_surface import CollisionSurface, DirectedPair, SurfaceBatch
 from .contact_history import EDGE, NEIGHBOUR
 
 # Edges at a vertex count as coplanar if they leave a plane by less than this fraction of the others.
@@ -101,11 +101,6 @@ class ContactModel:
     @cached_property
     def batches(self) -> dict[tuple[DirectedPair, ...], SurfaceBatch]:
         """Cache of the surface batches for sets of pairs."""
-        return {}
-
-    @cached_property
-    def neighbours(self) -> dict[int, NeighbourPairs]:
-        """Cache of the neighbours in each surface, by its index."""
         return {}
 
     @cached_property

@@ -28,15 +28,13 @@ def neighbour_contacts(
     As those of edges, points touch on the side on which they were before the step, or before they crossed.
     """
     model, surface, part = state.model, state.model.surfaces[a], state.model.points_of(a)
-    pairs = model.neighbours.get(a)
-    if pairs is None or pairs.limit != limit:
-        pairs = model.neighbours[a] = NeighbourPairs.of(surface, limit)
+    pairs, scales = surface.neighbours.within(limit)
     start, end, distance = state.start[part], points[part], state.pair_distances[a, a]
-    near = _close_pairs(pairs, surface, start, end, SEARCH_FACTOR * distance)
+    near = _close_pairs(pairs, surface, start, end, SEARCH_FACTOR * distance * scales)
     weights, normal, height = _heights(end, pairs.point[near], surface.triangles[pairs.triangle[near]])
     inside = np.flatnonzero((weights > 0.0).all(axis=1))
     weights, normal, height, near = weights[inside], normal[inside], height[inside], near[inside]
-    point, triangle, scale = pairs.point[near], pairs.triangle[near], pairs.scale[near]
+    point, triangle, scale = pairs.point[near], pairs.triangle[near], scales[near]
     stencil = np.column_stack([point, surface.triangles[triangle]]) + part.start
     reach = SEARCH_FACTOR * scale * distance + relative_motion(state, stencil, points, 1)
     feature = point * len(surface.triangles) + triangle
@@ -59,10 +57,10 @@ def neighbour_contacts(
     return Collisions(surfaces, stencil, all_weights, normal, feature[kept], NEIGHBOUR, area, scale[kept])
 
 
-def _close_pairs(pairs: NeighbourPairs, surface: CollisionSurface, start: Array, end: Array, reach: float) -> Index:
+def _close_pairs(pairs: NeighbourPairs, surface: CollisionSurface, start: Array, end: Array, reach: Array) -> Index:
     """Return the indices of neighbours that may end the step within their reach, by the triangles' spheres.
 
-    start, end: (v, 3) m.  reach: m, at the scale 1, enlarged by the relative motion of each pair.
+    start, end: (v, 3) m.  reach: (k,) m, enlarged by the relative motion of each pair.
     """
     if not len(pairs.point):
         return np.zeros(0, dtype=np.int64)
@@ -72,7 +70,7 @@ def _close_pairs(pairs: NeighbourPairs, surface: CollisionSurface, start: Array,
     way = take_rows(motion, pairs.point) - take_rows(mean_way, pairs.triangle)
     square, way_square = (np.einsum("ki,ki->k", x, x) for x in (offset, way))
     # The foot is inside of the triangle's sphere, and the height within the reach.
-    height = reach * pairs.scale + spread[pairs.triangle] + np.sqrt(way_square)
+    height = reach + spread[pairs.triangle] + np.sqrt(way_square)
     return np.flatnonzero(square <= (radius * radius)[pairs.triangle] + height * height)
 
 

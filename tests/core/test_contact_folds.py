@@ -202,10 +202,10 @@ def test_neighbouring_edges_touch_later(side: float) -> None:
     assert len(edge_contacts((0.1 * R, 0.1 * R), limit=0.0)) == 0
 
 
-def neighbour_contacts(
+def neighbour_step(
     heights: tuple[float, float], rest_height: float, *, aside: float = 0.0, history: ContactHistory | None = None
-) -> ContactSet:
-    """Return the contacts between a corner of a triangle and another triangle of its sheet, far larger.
+) -> DetectionStep:
+    """Return a step in which a corner of a triangle is next to another triangle of its sheet, far larger.
 
     heights, rest_height: m of the corner above the larger triangle: before and after the step, and at rest.  aside: m
         from its middle along it, after the step.
@@ -218,7 +218,12 @@ def neighbour_contacts(
     ]
     surface = Surface("Sheet", shapes[1], np.arange(6).reshape(2, 3))
     thing = DetectionSurface(surface, shapes[2], rest=shapes[0])
-    rows = DetectionStep([thing], pairs=(), self_colliding=(0,), history=history or ContactHistory()).detect()
+    return DetectionStep([thing], pairs=(), self_colliding=(0,), history=history or ContactHistory())
+
+
+def neighbour_contacts(step: DetectionStep) -> ContactSet:
+    """Return the contacts of a step between neighbours."""
+    rows = step.detect()
     return rows.select(np.flatnonzero(rows.key[:, 1] == NEIGHBOUR))
 
 
@@ -227,21 +232,21 @@ def neighbour_contacts(
 def test_points_touch_their_neighbours(side: float, rest_height: float, fraction: float) -> None:
     """They touch at a distance in proportion to that at rest, on the side from which the point came."""
     for heights in ((0.1 * R, 0.15 * R), (0.1 * R, -0.1 * R), (0.1 * R, -R)):
-        near = neighbour_contacts((heights[0] * side, heights[1] * side), rest_height)
+        near = neighbour_contacts(neighbour_step((heights[0] * side, heights[1] * side), rest_height))
         # Corner 3 of the first of two triangles.
         np.testing.assert_array_equal(near.key, [[0, NEIGHBOUR, 6, 0]])
         np.testing.assert_allclose(near.distance, fraction * R, rtol=1e-12)
         np.testing.assert_allclose(near.normal, [[0.0, 0.0, side]], atol=1e-12)
     behind = ContactHistory.of(near.key, np.zeros((1, 3)), np.ones(1), np.array([1e-4]))
-    returned = neighbour_contacts((-0.1 * R * side, 0.1 * R * side), rest_height, history=behind)
+    returned = neighbour_contacts(neighbour_step((-0.1 * R * side, 0.1 * R * side), rest_height, history=behind))
     np.testing.assert_allclose(returned.normal, [[0.0, 0.0, side]], atol=1e-12)
 
 
 def test_points_beside_neighbours_are_free() -> None:
-    assert len(neighbour_contacts((3.0 * R, 3.0 * R), 2.0 * R)) == 0
-    assert len(neighbour_contacts((0.1 * R, 0.1 * R), 2.0 * R, aside=-1.2)) == 0
+    assert len(neighbour_contacts(neighbour_step((3.0 * R, 3.0 * R), 2.0 * R))) == 0
+    assert len(neighbour_contacts(neighbour_step((0.1 * R, 0.1 * R), 2.0 * R, aside=-1.2))) == 0
     # A point on the triangle at rest, as where three sheets meet.
-    assert len(neighbour_contacts((0.1 * R, 0.1 * R), 0.0)) == 0
+    assert len(neighbour_contacts(neighbour_step((0.1 * R, 0.1 * R), 0.0))) == 0
 
 
 @pytest.mark.parametrize("count", [20, 60])
@@ -249,11 +254,27 @@ def test_neighbours_grow_with_vertices(count: int) -> None:
     """Two triangles of a square are neighbours of each other's corners, also if the limit spans many squares."""
     made = sheet(count)
     surface = CollisionSurface("Sheet", made.vertices, made.triangles, None, np.zeros(len(made.vertices)))
-    pairs = NeighbourPairs.of(surface, 0.2)
+    pairs, scale = surface.neighbours.within(0.2)
     assert len(pairs.point) == 2 * (count - 1) ** 2
     keys = pairs.point * len(made.triangles) + pairs.triangle
     assert (np.diff(keys) > 0).all()
-    np.testing.assert_allclose(pairs.scale * 0.2 * (count - 1), np.sqrt(0.5), rtol=1e-9)
+    np.testing.assert_allclose(scale * 0.2 * (count - 1), np.sqrt(0.5), rtol=1e-9)
+
+
+def test_neighbours_hold_for_all_distances(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An animated contact distance does not list the neighbours anew."""
+    listed, list_pairs = [], NeighbourPairs.of
+
+    def count_lists(surface: CollisionSurface) -> NeighbourPairs:
+        listed.append(surface)
+        return list_pairs(surface)
+
+    monkeypatch.setattr(NeighbourPairs, "of", count_lists)
+    step = neighbour_step((0.1 * R, 0.1 * R), 2.0 * R)
+    for distance, expected in ((R, 0.8 * R), (0.5 * R, 0.5 * R), (1.5 * R, 0.8 * R)):
+        step.moment = replace(step.moment, contact_distance=np.array([distance]))
+        np.testing.assert_allclose(neighbour_contacts(step).distance, expected, rtol=1e-12)
+    assert len(listed) == 1
 
 
 @pytest.mark.parametrize("is_sewn", [True, False])
