@@ -31,7 +31,7 @@ _INTEGERS: dict[str, tuple[float, float, slice]] = {
     "held": (0.0, 2.0**31, slice(2)),
     "muscles": (0.0, 1.0, slice(1)),
     "still": (0.0, 2.0**31, slice(1)),
-    "violence": (0.0, 2.0**31, slice(2)),
+    "violence": (0.0, 2.0**31, slice(3)),
 }
 # Suffix of the name of a term's reference flow.
 REFERENCE_SUFFIX = ", where its stiffness is found"
@@ -161,7 +161,7 @@ def _read_block(reader: _ArrayReader) -> BlockHistory:
         still_steps, *dial_values = reader.take("still", -1).tolist()
         sleep = SleepCounter(still_steps, np.array(dial_values), acceleration)
     switches, lag = reader.take_optional("muscles", -1, 2), reader.take_optional("contraction lag", 3)
-    sensors, violence = reader.take_optional("sensors", -1), reader.take_optional("violence", 2)
+    sensors, violence = reader.take_optional("sensors", -1), _read_violence(reader)
     caught, steering = reader.take_optional("catch", -1, 7), reader.take_optional("steering", -1, -1)
     reference_names = [name for name in reader.rest if name.endswith(REFERENCE_SUFFIX)]
     reference_flows = {name.removesuffix(REFERENCE_SUFFIX): reader.rest.pop(name) for name in reference_names}
@@ -178,6 +178,13 @@ def _read_block(reader: _ArrayReader) -> BlockHistory:
         steering,
         violence,
     )
+
+
+def _read_violence(reader: _ArrayReader) -> Array | None:
+    """Return the counts (2,) of violence. Older frames have a further count between them."""
+    if reader.rest.get("violence", np.zeros(2)).shape == (3,):
+        return reader.take("violence", 3)[[0, 2]]
+    return reader.take_optional("violence", 2)
 
 
 def _contact_arrays(one: SystemContacts) -> dict[str, Array]:

@@ -201,6 +201,17 @@ def test_former_names_of_sleep_arrays() -> None:
     np.testing.assert_equal(flat_fields(found), flat_fields(expected))
 
 
+def test_former_counts_of_violence() -> None:
+    """Older frames have a third count in the middle."""
+    arrays = history_arrays(full_history())
+    arrays["Cape"]["violence"] = np.array([3.0, 1.0, 2.0])
+    np.testing.assert_array_equal(history_from_arrays(arrays).block("Cape").violence, [3.0, 2.0])
+    for damaged in ([3.0, 1.0, 2.5], [3.0, 1.0, 2.0, 0.0], [3.0]):
+        arrays["Cape"]["violence"] = np.array(damaged)
+        with pytest.raises(ValueError, match="violence"):
+            history_from_arrays(arrays)
+
+
 def flat_fields(part: object) -> object:
     """Return the fields of a part of a history, for comparison."""
     return {one.name: getattr(part, one.name) for one in fields(part)} if is_dataclass(part) else part
