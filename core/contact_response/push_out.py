@@ -21,7 +21,7 @@ from ..contact.collision_surface import CollisionSurface
 from ..geometry.collision.intersections import first_exits, points_inside
 from ..geometry.collision.proximity import nearest_triangles
 from ..geometry.mesh.triangles import Triangles, cross_rows, unit_vectors
-from ..system.region import node_adjacency
+from ..system.region import connected_parts, node_adjacency
 from ..system.system import System
 
 # Rounds of moving out and measuring again, and sweeps over the overlaps in each.
@@ -108,44 +108,47 @@ class PushOut:
         return best
 
     def flatten(
-        self, state: CollisionState, x: Array, max_depth: float, is_allowed: Callable[[Array], bool]
+        self, state: CollisionState, x: Array, max_depth: float, is_allowed: Callable[[Array, Mask], bool]
     ) -> tuple[Array, Mask]:
-        """Return positions (n, 3) m with pinned blocks flattened beyond colliders, and the mask (n,) of their nodes.
+        """Return positions (n, 3) m with pinned pieces flattened beyond colliders, and the mask (n,) of their nodes.
 
-        A body that surrounds a collider, or that a collider cuts, has no way out that keeps its shape. It is compressed
-        towards its pins in the direction in which that is least. max_depth, is_allowed: see __call__().
+        A piece that surrounds a collider, or that a collider cuts, has no way out that keeps its shape. It is
+        compressed towards its pins in the direction in which that is least. Other pieces of the object stay.
+        max_depth: see __call__().  is_allowed: whether a shape may be returned in which the nodes of a mask (n,) are
+        flattened.
         """
         model, is_flat = state.model, np.zeros(len(x), dtype=bool)
-        attached, pairs = attached_pairs(state, state.points_at(x), self._free), frozenset(model.colliding_pairs)
+        points = state.points_at(x)
+        attached, overlaps = attached_pairs(state, points, self._free), find_overlaps(state, points)
         for a, b in model.colliding_pairs:
             collider = model.surfaces[b]
             if (a, b) in attached or model.surfaces[a].is_collider or not collider.is_collider or collider.is_plane:
                 continue
-
-            def depth(y: Array, others: frozenset[tuple[int, int]] = pairs - {(a, b)}) -> float:
-                return find_overlaps(state, state.points_at(y), None, others).deepest
-
-            before = depth(x)
-            if before <= max_depth:
-                continue
             part = self._system.slices[model.surfaces[a].block]
-            y = self._flattened(state, x, part, b)
-            if y is None or depth(y) > max_depth or not is_allowed(y):
-                continue
-            if find_overlaps(state, state.points_at(y)).deepest <= find_overlaps(state, state.points_at(x)).deepest:
-                x = y
-                is_flat[part] = True
+            depths = self._piece_depths(state, overlaps, b)
+            for k in np.flatnonzero(depths > max_depth):
+                free, pins = self._pieces[k]
+                if not part.start <= free[0] < part.stop:
+                    continue
+                y = self._flattened(state, x, free, pins, b)
+                if y is None:
+                    continue
+                is_flat_then = is_flat.copy()
+                is_flat_then[free] = True
+                found = find_overlaps(state, state.points_at(y))
+                if self._piece_depths(state, found, b)[k] > max_depth or found.deepest > overlaps.deepest:
+                    continue
+                if is_allowed(y, is_flat_then):
+                    x, overlaps, is_flat = y, found, is_flat_then
         return x, is_flat
 
-    def _flattened(self, state: CollisionState, x: Array, part: slice, collider: int) -> Array | None:
-        """Return x (n, 3) m with the nodes of a block compressed until they are beyond a collider.
+    def _flattened(self, state: CollisionState, x: Array, free: Index, pins: Index, collider: int) -> Array | None:
+        """Return x (n, 3) m with the free nodes of a piece compressed until they are beyond a collider.
 
-        None without pins that all are beyond it in some direction. part: of the nodes.  collider: index of its surface.
+        None without pins that all are beyond it in some direction. free, pins: see _pieces.  collider: index of its
+        surface.
         """
-        nodes = np.arange(part.start, part.stop)
-        is_free = np.isin(nodes, self._free)
-        free, pins = nodes[is_free], nodes[~is_free]
-        if not len(pins) or not len(free):
+        if not len(pins):
             return None
         obstacle = state.points_at(x)[state.model.points_of(collider)]
         axes = np.linalg.svd(obstacle - obstacle.mean(axis=0), full_matrices=False)[2]
@@ -161,10 +164,38 @@ class PushOut:
                     found[free] += np.outer((1.0 - ratio) * below, direction)
         return found
 
+    def _piece_depths(self, state: CollisionState, overlaps: Overlaps, collider: int) -> Array:
+        """Return the depth (p,) of each piece in a collider with a given surface, see Overlaps.depths."""
+        pieces, labels = self._pieces, np.full(len(self._system.rest), len(self._pieces))
+        for k, (free, _) in enumerate(pieces):
+            labels[free] = k
+        is_in = np.asarray(abs(overlaps.rows[:, state.model.points_of(collider)]).sum(axis=1)).ravel() > 0.0
+        nodes = (overlaps.rows @ state.model.operator).tocoo()
+        moved, found = nodes.data != 0.0, np.zeros(len(pieces) + 1)
+        np.maximum.at(found, labels[nodes.col[moved]], np.where(is_in, overlaps.depths, 0.0)[nodes.row[moved]])
+        return found[:-1]
+
+    @cached_property
+    def _pieces(self) -> list[tuple[Index, Index]]:
+        """Free nodes (f,) of each connected piece of a block, and the pins (p,) at their border."""
+        adjacency, is_free = self._adjacency, np.zeros(len(self._system.rest), dtype=bool)
+        is_free[self._free] = True
+        found = []
+        for part in self._system.slices:
+            for free in connected_parts(adjacency, part.start + np.flatnonzero(is_free[part])):
+                border = np.unique(adjacency[free].indices)
+                is_pin = ~is_free[border] & (border >= part.start) & (border < part.stop)
+                found.append((free, border[is_pin].astype(np.int64)))
+        return found
+
+    @cached_property
+    def _adjacency(self) -> csr_matrix:
+        return node_adjacency(self._system.element_groups, len(self._system.rest))
+
     @cached_property
     def _solve(self) -> Callable[[Array], Array]:
         system, free = self._system, self._free
-        adjacency = node_adjacency(system.element_groups, len(system.rest)).tocoo()
+        adjacency = self._adjacency.tocoo()
         lengths = np.linalg.norm(system.rest[adjacency.row] - system.rest[adjacency.col], axis=1)
         springs = csr_matrix((1.0 / np.maximum(lengths, 1e-9), (adjacency.row, adjacency.col)), shape=adjacency.shape)
         sums = np.asarray(springs.sum(axis=1)).ravel()

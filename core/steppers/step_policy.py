@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..base.arrays import Array, take_rows
+from ..base.arrays import Array, Mask, take_rows
 from ..contact.collision_state import CollisionState
 from ..contact_response.contact_guards import (
     ChangedContacts,
@@ -371,7 +371,7 @@ class DeepOverlaps(Guard):
     Their contacts act in opposite directions there, so the next searches fail as well.
 
     max_depth: relative to the size of the smaller surface.  max_calm_depth: the same once nothing hits the bodies.
-    max_flat_depth: from which a pinned body without another way out is flattened.
+    max_flat_depth: from which a connected piece of a pinned body without another way out is flattened.
     max_ratio: largest extent then, over that at rest.
     max_energy_ratio: largest elastic energy then, over that before, if it exceeds the energy of the impact.
     """
@@ -400,13 +400,14 @@ class DeepOverlaps(Guard):
         collisions = CollisionState.of(
             system.contact, task.state.positions, [one.contact for one in task.inputs], factors, task.h
         )
-        # Kinetic energy of all nodes at the speed of the fastest animated point.
-        impact = 0.5 * float(system.mass.sum()) * (max_kinematic_displacement(task.inputs) / task.h) ** 2
+        speed = max_kinematic_displacement(task.inputs) / task.h
 
-        def is_allowed(positions: Array) -> bool:
+        def is_allowed(positions: Array, is_hit: Mask | None = None) -> bool:
             shape = replace(after, positions=positions)
             if overstretched_regions(system, after, shape, task.inputs, self.max_ratio):
                 return False
+            # Kinetic energy of the nodes that are hit, by default of all, at the speed of the fastest animated point.
+            impact = 0.5 * float((system.mass if is_hit is None else system.mass[is_hit]).sum()) * speed**2
             before, pushed = (system.elastic_energy(x, factors) for x in (after.positions, positions))
             return pushed <= max(self.max_energy_ratio * before, impact)
 
@@ -415,7 +416,7 @@ class DeepOverlaps(Guard):
         positions, is_flat = push_out.flatten(collisions, positions, self.max_flat_depth, is_allowed)
         if not self.fires(positions is not after.positions, task.counts):
             return after
-        # A flattened body is at rest between its collider and its pins.
+        # A flattened piece is at rest between its collider and its pins.
         velocities = np.where(is_flat[:, None], 0.0, after.velocities)
         history = restarted_history(system, after.history)
         return replace(after, positions=positions, velocities=velocities, history=history)

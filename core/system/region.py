@@ -87,11 +87,8 @@ def find_regions(
     """
     adjacency = node_adjacency(groups, len(rest))
     free_nodes = np.flatnonzero(~is_fixed)
-    count, labels = connected_components(adjacency[free_nodes][:, free_nodes], directed=False)
-    order = np.argsort(labels, kind="stable")
-    components = np.split(free_nodes[order], np.cumsum(np.bincount(labels, minlength=count))[:-1]) if count else []
     regions = []
-    for free in components:
+    for free in connected_parts(adjacency, free_nodes):
         border = np.unique(adjacency[free].indices)
         constrained_nodes = np.union1d(border[is_fixed[border]], free[is_soft[free]]).astype(np.int64)
         rigid_count = rigid_mode_basis(rest[free], rest[constrained_nodes], mass[free]).shape[2]
@@ -107,6 +104,16 @@ def find_regions(
             Region(free, constrained_nodes, eigenvalue, undamped_count, not has_net and undamped_count == rigid_count)
         )
     return tuple(regions)
+
+
+def connected_parts(adjacency: csr_matrix, nodes: Index) -> list[Index]:
+    """Return the connected components of nodes (k,), each in the order of the given ones.
+
+    adjacency: (n, n), see node_adjacency(). Ways through other nodes do not connect.
+    """
+    count, labels = connected_components(adjacency[nodes][:, nodes], directed=False)
+    order = np.argsort(labels, kind="stable")
+    return np.split(nodes[order], np.cumsum(np.bincount(labels, minlength=count))[:-1]) if count else []
 
 
 def node_adjacency(groups: Sequence[Index], count: int) -> csr_matrix:

@@ -187,18 +187,44 @@ def test_cut_body_is_flattened() -> None:
 def test_flattened_body_keeps_its_pins() -> None:
     """It lies between its pins and the collider. Without pins, it can leave as a whole instead."""
     step, push = pinned_ball_in(collider_surface(box_across(0.0)))
-    found, is_flat = push.flatten(step.moment, step.nodes, 0.05, lambda _: True)
+    found, is_flat = push.flatten(step.moment, step.nodes, 0.05, lambda *_: True)
     body = step.things[0].surface
     is_pinned = body.vertices[:, 2] > 0.35
     assert depth(step, step.nodes) > 0.1
     assert depth(step, found) < 0.001
     np.testing.assert_array_equal(found[is_pinned], body.vertices[is_pinned])
-    assert is_flat.all()
+    np.testing.assert_array_equal(is_flat, ~is_pinned)
     assert found[:, 2].min() > 0.1
     for push_out_, is_allowed in ((push, False), (free_push_out(step, body), True)):
-        same, is_flat = push_out_.flatten(step.moment, step.nodes, 0.05, lambda _, allowed=is_allowed: allowed)
+        same, is_flat = push_out_.flatten(step.moment, step.nodes, 0.05, lambda *_, allowed=is_allowed: allowed)
         assert same is step.nodes
         assert not is_flat.any()
+
+
+@pytest.mark.parametrize("cut", [(0,), (0, 1)])
+def test_uncut_pieces_are_not_flattened(cut: tuple[int, ...]) -> None:
+    """Pieces of one object, such as strands of hair, are flattened one by one, towards their own pins.
+
+    Each piece has its pins at another height, and the condition on the shape refers to the flattened pieces.
+    """
+    parts = [ball("Body", 0.5, (3.0 * k, 0.0, 0.3 * k)) for k in range(3)]
+    count = len(parts[0].vertices)
+    triangles = np.concatenate([one.triangles + count * k for k, one in enumerate(parts)])
+    body = Surface("Body", np.concatenate([one.vertices for one in parts]), triangles)
+    plate, longer = box_across(0.0), np.array([3.0 * max(cut), 0.0, 0.0])
+    plate = replace(plate, vertices=plate.vertices + (plate.vertices[:, [0]] > 0.0) * longer)
+    step = DetectionStep([DetectionSurface(body), collider_surface(plate)])
+    is_pinned = body.vertices[:, 2] > np.repeat([0.35, 0.65, 0.95], count)
+    masks: list[np.ndarray] = []
+    found, is_flat = push_out(step, [body], is_pinned).flatten(
+        step.moment, step.nodes, 0.01, lambda _, is_hit: not masks.append(is_hit)
+    )
+    is_cut = np.repeat(np.isin(np.arange(3), cut), count)
+    np.testing.assert_array_equal(is_flat, is_cut & ~is_pinned)
+    np.testing.assert_array_equal(found[~is_flat], body.vertices[~is_flat])
+    assert found[is_cut, 2].min() > 0.1
+    # Each condition adds a piece.
+    assert [int(mask.sum()) for mask in masks] == [int(is_flat[: count * (k + 1)].sum()) for k in cut]
 
 
 @pytest.mark.slow
