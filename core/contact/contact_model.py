@@ -196,13 +196,18 @@ class ContactModel:
         for touched in np.unique(keys[~is_edge, 3]):
             is_touched[self.points_of(int(touched))] = True
         for first, second in np.unique(keys[is_edge][:, [0, 3]], axis=0):
-            pair = keys[is_edge & (keys[:, 0] == first) & (keys[:, 3] == second), 2]
-            # A surface also touches itself with its wires, and a thread touches those of others.
-            has_wires = first == second or self.are_sheets(int(first), int(second))
-            ends = [
-                one.touching_edges if has_wires else one.edges_and_faces[0]
-                for one in (self.surfaces[first], self.surfaces[second])
-            ]
-            for place, edges in ((first, ends[0][pair // len(ends[1])]), (second, ends[1][pair % len(ends[1])])):
+            features = keys[is_edge & (keys[:, 0] == first) & (keys[:, 3] == second), 2]
+            for place, edges in zip((first, second), self.edge_pairs(first, second, features), strict=True):
                 is_touched[self.point_starts[place] + edges] = True
         return np.flatnonzero(is_touched)
+
+    def edge_pairs(self, first: int, second: int, features: Index) -> tuple[Index, Index]:
+        """Return the vertices (k, 2) of both edges of EDGE contacts of two surfaces.
+
+        first, second: indices of the surfaces.  features: (k,), see ContactSet for keys.
+        """
+        # A surface also touches itself with its wires, and a thread touches those of others.
+        has_wires = first == second or self.are_sheets(int(first), int(second))
+        surfaces = self.surfaces[first], self.surfaces[second]
+        one, other = (side.touching_edges if has_wires else side.edges_and_faces[0] for side in surfaces)
+        return one[features // len(other)], other[features % len(other)]

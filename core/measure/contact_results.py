@@ -188,8 +188,8 @@ def body_contact_forces(
         )
         features, depths = history.keys[rows, 2], history.depths[rows]
         if kind == EDGE:
-            p, q = _closest_edge_points((one, own_points), (other, other_points), features)
-            edges = one.edges_and_faces[0][features // len(other.edges_and_faces[0])]
+            edges, other_edges = model.edge_pairs(first, second, features)
+            p, q = _closest_edge_points(own_points[edges], other_points[other_edges])
             inward_normals = -_outward_normals(one, own_points, edges[:, 0])
         else:
             vertices = model.touching_vertices(history.keys[rows])
@@ -289,8 +289,7 @@ def _contact_area(model: ContactModel, key: Index) -> float:
     first, second = model.surfaces[key[0]], model.surfaces[key[3]]
     if key[1] != EDGE:
         return float(first.areas[model.touching_vertices(key[None])[0]])
-    count = len(second.edges_and_faces[0])
-    ends = first.edges_and_faces[0][key[2] // count], second.edges_and_faces[0][key[2] % count]
+    ends = model.edge_pairs(key[0], key[3], key[2:3])
     return min(float(one.areas[pair].mean()) for one, pair in zip((first, second), ends, strict=True))
 
 
@@ -322,13 +321,9 @@ def _touched_positions(
     return np.asarray(found)
 
 
-def _closest_edge_points(
-    one: tuple[CollisionSurface, Array], other: tuple[CollisionSurface, Array], features: Index
-) -> tuple[Array, Array]:
-    """Return the closest points (k, 3) of edge pairs in m. features: see edge_edge_contacts()."""
-    count = len(other[0].edges_and_faces[0])
-    first, second = one[0].edges_and_faces[0][features // count], other[0].edges_and_faces[0][features % count]
-    a, b = one[1][first].astype(float), other[1][second].astype(float)
+def _closest_edge_points(first: Array, second: Array) -> tuple[Array, Array]:
+    """Return the closest points (k, 3) of pairs of edges with ends (k, 2, 3), in m."""
+    a, b = first.astype(float), second.astype(float)
     s, t, _ = closest_points_of_lines(a[:, 0].T, (a[:, 1] - a[:, 0]).T, b[:, 0].T, (b[:, 1] - b[:, 0]).T)
     s, t = (np.clip(part, 0.0, 1.0)[:, None] for part in (s, t))
     return a[:, 0] + s * (a[:, 1] - a[:, 0]), b[:, 0] + t * (b[:, 1] - b[:, 0])

@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from woven_scenes import swatch
 
-from builders import DOWN, gridded_box, scene, static_body
+from builders import DOWN, gridded_box, scene, static_body, wire
 from dampsim.core.contact.contact_history import POINT, ContactHistory
 from dampsim.core.frames.frame import Frame
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import body_contact_forces, contact_summary
 from dampsim.core.measure.report import BodyContactSummary, Penetration, ShotReport
+from dampsim.core.scene.body import Body
 from dampsim.core.scene.scene import Collider, Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.state import State
@@ -163,3 +166,44 @@ def test_report_keeps_deepest_penetrations() -> None:
     assert [(number, one.partner, one.depth) for number, one in ShotReport.from_frames(further).penetrations] == [
         (3, "Floor", 0.25), (3, "Box", 0.1),
     ]  # fmt: skip
+
+
+def strands(*lines: np.ndarray, pinned: int, **more: object) -> Body:
+    """Return a rope of strands through points (v, 3) each, of which the first ones are pinned at both ends."""
+    chains = [wire("Rope", line) for line in lines]
+    starts = np.cumsum([0, *(len(line) for line in lines)])
+    edges = np.concatenate([one.edges + start for one, start in zip(chains, starts, strict=False)])
+    ends = np.concatenate([starts[:pinned], starts[1 : pinned + 1] - 1])
+    surface = Surface("Rope", np.concatenate(lines), np.zeros((0, 3), dtype=np.int64))
+    pins = np.isin(np.arange(starts[-1]), ends).astype(float)
+    dials = {"thickness": 10.0, "settle": 12.0, "stiffness": 2000.0, **more}
+    return static_body(surface, pins, kind="ROPE", edges=edges, **dials)
+
+
+@pytest.mark.parametrize("is_woven", [False, True])
+def test_contact_forces_of_ropes(is_woven: bool) -> None:
+    """Ropes touch strands and threads along their length. Reports looked these edges up among those of triangles."""
+    along, zero = np.linspace(-0.4, 0.4, 9), np.zeros(9)
+    lower, upper = (np.column_stack(line) for line in ((along, zero + 0.013, zero - 0.02), (zero + 0.01, along, zero)))
+    if is_woven:
+        surface, edges = swatch(4, 4, 0.1)
+        moved = Surface(
+            "Weave", surface.vertices - surface.vertices.mean(axis=0) + [0.03, 0.03, 0.0], surface.triangles
+        )
+        woven = static_body(moved, None, kind="WEAVE", edges=edges, touch_together=True, settle=12.0, thickness=5.0)
+        made = scene(strands(lower, pinned=1, touch_together=True), woven, last=6)
+    else:
+        made = scene(strands(lower, upper, pinned=1, touch_self=True), last=6)
+    simulation, count = Simulation(made), 0
+    for frame in simulation.frames():
+        found = body_contact_forces(simulation, frame, "Rope")
+        contact_summary(simulation, frame.state, "Rope")
+        half = len(found) if is_woven else len(found) // 2
+        other = body_contact_forces(simulation, frame, "Weave") if is_woven else found
+        first, second = slice(half), slice(len(other) - half, None)
+        # Both sides of a contact are near each other, and push each other apart.
+        gaps = np.linalg.norm(found.points[first] - other.points[second], axis=1)
+        np.testing.assert_allclose(gaps, np.abs(found.depths[first]), atol=3e-3)
+        np.testing.assert_array_equal(found.normals[first], -other.normals[second])
+        count += half
+    assert count > 1
