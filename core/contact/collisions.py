@@ -100,6 +100,10 @@ def build_contacts(
     young = np.where(bodies, state.young, np.inf)
     is_two_sided = bodies[first] & bodies[second] & (kind != EDGE)
     stiffness = np.where(is_two_sided, 0.5, 1.0) * np.minimum(young[first], young[second]) * area / distances
+    # The softer side gives way, with its own area.
+    unlike = np.flatnonzero((kind == EDGE) & model.are_unlike(surfaces))
+    strengths = (young[surfaces[unlike]] * model.edge_areas(stencil[unlike])).min(axis=1)
+    stiffness[unlike] = strengths / distances[unlike]
     start_offset = weighted_sum(weights, stencil, state.start)
     start_gap = np.einsum("ki,ki->k", normal, start_offset)
     exit_distance = _EXIT_SPEED * state.h * np.maximum(model.sizes[first], model.sizes[second])

@@ -176,6 +176,22 @@ class ContactModel:
         has_thread = any(one.is_thread for one in given)
         return has_thread or all(len(one.triangles) > 0 for one in given)
 
+    def edge_areas(self, stencil: Index) -> Array:
+        """Return the area (k, 2) m^2 of both edges of pairs with ends stencil (k, 4), among all points."""
+        areas = self.areas[stencil]
+        return np.asarray(0.5 * (areas[:, ::2] + areas[:, 1::2]))
+
+    def are_unlike(self, surfaces: Index) -> Mask:
+        """Return whether edges of pairs (k, 2) of surfaces belong to a thread and to another open body.
+
+        A thread's Young's modulus refers to its own area: that of a yarn is low, and its area wide. Points of threads
+        also touch closed surfaces, so their edges need not carry all of the weight there.
+        """
+        is_thread = np.array([one.is_thread for one in self.surfaces], dtype=bool)
+        is_open = np.array([not one.is_collider and not one.is_closed for one in self.surfaces], dtype=bool)
+        is_other = (surfaces[:, 0] != surfaces[:, 1]) & is_open[surfaces].all(axis=1)
+        return np.asarray(is_thread[surfaces].any(axis=1) & is_other)
+
     def points_of(self, surface: int) -> slice:
         """Return the slice of a surface's points in the stack of all points."""
         return slice(int(self.point_starts[surface]), int(self.point_starts[surface + 1]))

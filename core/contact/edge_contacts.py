@@ -210,8 +210,7 @@ def common_normals(ends: Array) -> Array:
 
 def edge_pair_areas(model: ContactModel, stencil: Index) -> Array:
     """Return the area (k,) m^2 of contacts of pairs of edges with ends stencil (k, 4)."""
-    areas = model.areas[stencil]
-    return np.asarray(0.5 * np.minimum(areas[:, 0] + areas[:, 1], areas[:, 2] + areas[:, 3]))
+    return np.asarray(model.edge_areas(stencil).min(axis=1))
 
 
 def _met_on_the_way(start: Array, end: Array, gaps: tuple[Array, Array], weights: Array) -> tuple[Mask, Array]:

@@ -273,10 +273,8 @@ def _penetrations(
         own_points, partner_points = mine & (history.keys[:, 3] == partner), theirs & (history.keys[:, 0] == partner)
         contacts = np.flatnonzero(own_points | partner_points)
         worst = contacts[history.depths[contacts].argmax()]
-        touching = (model.surfaces[k] for k in (block, int(partner)))
-        young = [one.young * float(factors[one.block]) for one in touching if not one.is_collider]
-        pressure = history.forces[worst] / max(_contact_area(model, history.keys[worst]), 1e-300)
-        is_squeezed = bool(pressure > _SQUEEZE_PRESSURE * min(young))
+        strength = _contact_strength(model, history.keys[worst], factors)
+        is_squeezed = bool(history.forces[worst] > _SQUEEZE_PRESSURE * strength)
         inside = (history.keys[:, 1] == POINT) & (history.keys[:, 0] != history.keys[:, 3])
         own_count = int((own_points & inside).sum()) if partner != block else int(own_points.sum())
         partner_count, depth = int((partner_points & inside).sum()), float(history.depths[worst])
@@ -284,13 +282,19 @@ def _penetrations(
     return tuple(found)
 
 
-def _contact_area(model: ContactModel, key: Index) -> float:
-    """Return the area of a contact in m^2."""
+def _contact_strength(model: ContactModel, key: Index, factors: Array) -> float:
+    """Return the Young's modulus times the area of a contact in N, as for its stiffness.
+
+    key: (4,).  factors: (b,) stiffness factor of each block.
+    """
     first, second = model.surfaces[key[0]], model.surfaces[key[3]]
+    young = np.array([np.inf if one.is_collider else one.young * factors[one.block] for one in (first, second)])
     if key[1] != EDGE:
-        return float(first.areas[model.touching_vertices(key[None])[0]])
+        return float(young.min() * first.areas[model.touching_vertices(key[None])[0]])
     ends = model.edge_pairs(key[0], key[3], key[2:3])
-    return min(float(one.areas[pair].mean()) for one, pair in zip((first, second), ends, strict=True))
+    areas = np.array([one.areas[pair].mean() for one, pair in zip((first, second), ends, strict=True)])
+    is_unlike = model.are_unlike(key[None, [0, 3]])[0]
+    return float((young * areas).min() if is_unlike else young.min() * areas.min())
 
 
 def _outward_normals(surface: CollisionSurface, positions: Array, points: Index) -> Array:

@@ -11,12 +11,14 @@ import pytest
 from stored_history import history_bytes
 from woven_scenes import swatch
 
-from builders import scene, static_body
+from builders import scene, static_body, wire
 from dampsim.core.contact.penalty_and_friction import ContactPotential
 from dampsim.core.contact_response.contact_solve import ContactSolve
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.collision.ccd import edge_pair_crossings
+from dampsim.core.geometry.collision.intersections import segment_triangle_hits
 from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.geometry.mesh.triangles import Topology, Triangles
 from dampsim.core.measure.contact_results import contact_summary
 from dampsim.core.objective.weave_problem import WeaveProblem
 from dampsim.core.scene.body import Body
@@ -180,6 +182,37 @@ def test_folded_cloth_rests_on_itself() -> None:
             assert frames[-1].iterations == 0
     assert found[True] == 0
     assert found[False] > 10
+
+
+def taut_rope() -> Body:
+    """Return a rope 10 mm thick along x, below the middle of the cloths, pinned at both ends."""
+    along = np.linspace(-0.4, 0.4, 9)
+    points = np.column_stack([along, np.full(9, 0.013), np.full(9, -0.02)])
+    made = wire("Rope", points, (0, 8), thickness=10.0, stiffness=2000.0, settle=12.0, touch_together=True)
+    return replace(made, kind="ROPE")
+
+
+@pytest.mark.parametrize("degrees", [46.4, pytest.param(20.0, marks=pytest.mark.slow)])
+def test_cloth_stays_on_rope(degrees: float) -> None:
+    """Cloth hangs over a rope of much smaller area and higher modulus; their common stiffness let it fall 0.8 m."""
+    upper = cloth("Upper", 4, (0.031, 0.031, 0.03), degrees)
+    *_, frame = Simulation(scene(taut_rope(), upper, last=11)).frames()
+    assert -0.1 < frame.shapes["Upper"][:, 2].max() < 0.1
+    assert frame.shapes["Upper"][:, 2].min() < -0.1
+
+
+def test_sheet_stays_on_woven_cloth() -> None:
+    """No yarn pierces a sheet of 1.8 kg that falls on it; with the smaller area and the lower modulus, 20 did."""
+    lower, flat = trampoline(), sheet(8)
+    middle = flat.vertices - flat.vertices.mean(axis=0)
+    triangles, topology = flat.triangles, Topology.from_triangles(flat.triangles)
+    surface = Surface("Sheet", 0.42 * middle / np.ptp(middle[:, 0]) + [0.0, 0.0, 0.04], triangles)
+    upper = static_body(surface, None, kind="CLOTH", touch_together=True, settle=12.0)
+    for frame in Simulation(scene(lower, upper, last=10)).frames():
+        starts, ends = (frame.shapes["Lower"][lower.edges[:, k]] for k in (0, 1))
+        hits = segment_triangle_hits(starts, ends, Triangles(frame.shapes["Sheet"], triangles, topology))
+        assert not len(hits.segment)
+    assert frame.shapes["Sheet"][:, 2].max() > -0.1
 
 
 def linked_scene(last: int) -> Scene:
