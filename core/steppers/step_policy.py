@@ -66,6 +66,8 @@ _MIN_FINAL_BISECTIONS, _MAX_PART_MOTION = 2, 0.5
 _ROUGH_TOLERANCE_FACTOR = 30.0
 # Largest extent after a violent motion over that at rest, and largest speed over that of animated points.
 _MAX_EXTENT_RATIO, _MAX_IMPACT_SPEED_RATIO = 1.15, 1.25
+# Largest extent over that at rest of a body that is not crushed by animated points, in a step that spent its work.
+_MAX_CALM_EXTENT_RATIO = 1.5
 # Speed after a step that converged, over the latter limit: bodies rebound, but no faster than 1.5 times the impact.
 _MAX_REBOUND_RATIO = 1.2
 # Depth at the end of a frame from which crushed bodies are pushed out, relative to the smaller surface's size; 5% would
@@ -311,7 +313,8 @@ class ExcessiveMotion(Guard):
 
     Pins that jump by several sizes stretch a body without any failure, mostly in the steps after the jump.
 
-    max_ratio: largest extent over that at rest.  max_speed_ratio: largest speed over that of animated points.
+    max_ratio, max_calm_ratio: largest extent over that at rest if animated points crush bodies, and if they do not.
+    max_speed_ratio: largest speed over that of animated points.
     max_rebound_ratio: by how much a step that converged may exceed that speed.
     remaining_speed: fraction of the fastest speed of deformation that a rough step may keep.
     """
@@ -319,6 +322,7 @@ class ExcessiveMotion(Guard):
     name: ClassVar[str] = "EXCESSIVE_MOTION"
     verdict: ClassVar[Verdict] = Verdict.LIMIT
     max_ratio: float = _MAX_EXTENT_RATIO
+    max_calm_ratio: float = _MAX_CALM_EXTENT_RATIO
     max_speed_ratio: float = _MAX_IMPACT_SPEED_RATIO
     max_rebound_ratio: float = _MAX_REBOUND_RATIO
     remaining_speed: float = _REMAINING_SPEED
@@ -340,16 +344,25 @@ class ExcessiveMotion(Guard):
         """Return the end of a step, with limited shape and speed if it was calmed or if the guard fires."""
         step = task.system, task.state, result.state, task.inputs, task.h
         if result.is_calmed:
-            # Calm frames that spend their work keep the speed of their swing.
-            return self.limit(*step, is_rough=task.violence.is_crushing)
+            # Calm frames that spend their work keep the speed of their swing, and bodies that press each other flat
+            # their shape: made narrower, they would end inside each other.
+            is_crushing = task.violence.is_crushing
+            return self.limit(*step, is_rough=is_crushing, ratio=self.max_ratio if is_crushing else self.max_calm_ratio)
         is_rough = result.report.is_rough
         is_excessive = task.meter.is_limited and self.applies(*step, violence=task.violence, is_rough=is_rough)
-        return self.limit(*step, is_rough=is_rough) if self.fires(is_excessive, task.counts) else result.state
+        if not self.fires(is_excessive, task.counts):
+            return result.state
+        return self.limit(*step, is_rough=is_rough, ratio=self.max_ratio)
 
-    def limit(self, system: System, start: State, end: State, inputs: Inputs, h: float, *, is_rough: bool) -> State:
-        """Return the end of a step of h s with limited shape and speed. is_rough: see applies()."""
+    def limit(
+        self, system: System, start: State, end: State, inputs: Inputs, h: float, *, is_rough: bool, ratio: float
+    ) -> State:
+        """Return the end of a step of h s with limited shape and speed.
+
+        is_rough: see applies().  ratio: largest extent over that at rest.
+        """
         max_speed = self._max_speed(system, start, inputs, h, is_rough=is_rough)
-        return limit_shape(system, start, end, inputs, h, max_ratio=self.max_ratio, max_speed=max_speed)
+        return limit_shape(system, start, end, inputs, h, max_ratio=ratio, max_speed=max_speed)
 
     def _max_speed(self, system: System, start: State, inputs: Inputs, h: float, *, is_rough: bool) -> float:
         """Return the largest allowed speed, m/s. Without animated motion, speeds grow by external forces only.

@@ -240,7 +240,8 @@ def speed_after_limit(
     """Return the largest speed after the limits of a step without animated motion, m/s."""
     start = replace(State.at_rest(system.rest), velocities=start_velocities)
     end = replace(start, velocities=end_velocities)
-    limited = ExcessiveMotion().limit(system, start, end, stationary_pins(system), H, is_rough=is_rough)
+    guard = ExcessiveMotion()
+    limited = guard.limit(system, start, end, stationary_pins(system), H, is_rough=is_rough, ratio=guard.max_ratio)
     return float(np.linalg.norm(limited.velocities[~system.is_fixed], axis=1).max())
 
 
