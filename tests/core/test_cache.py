@@ -153,7 +153,7 @@ def full_history() -> History:
         SleepCounter(2.0, rng.standard_normal(5), rng.standard_normal((4, 3))),
         violence=np.array([3.0, 2.0]),
     )
-    # Of a point, and of a pair of edges of a large sheet.
+    # A contact of a point, and one of a pair of edges of a large sheet.
     keys = np.array([[0, 0, 7, 1], [0, 1, 90_000 * 90_000, 0]])
     contacts = ContactHistory(keys, rng.standard_normal((2, 3)), *rng.standard_normal((2, 2)))
     impacts = (Impact(0, -1, 3, 0.5, -1.0, *rng.standard_normal((2, 3))), Impact(0, 1, 1))

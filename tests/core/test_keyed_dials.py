@@ -153,7 +153,7 @@ def test_keyed_body_follows_continuous_law(jump: str, frame: int, substeps: int)
     x, before = way[frame], law_motion(former, -1.0 / 24.0)[0]
     state = np.array([x, (way[frame - 1] - before[0] * x) / before[1]])
     wanted = [(law_motion(law, k / 24.0) @ state)[0] for k in range(1, 25)]
-    # Where the number of substeps falls a frame after the key, the velocity is that of the shorter substeps.
+    # If the number of substeps falls a frame after the key, the velocity is that of the shorter substeps.
     tolerance = 0.013 if substeps == 1 and jump in FEWER_SUBSTEPS else 0.01
     np.testing.assert_allclose(way[frame + 1 : frame + 25], wanted, atol=tolerance * np.abs(way).max())
 
