@@ -64,8 +64,9 @@ def flag() -> Sequence[bpy.types.Object]:
 
 
 CLOTHS = (
-    ClothScene("tablecloth", tablecloth, ("add()", "collider()"), 60),
-    # Its folds may still slip open after three times Settle.
+    # Folds may still slip open after three times Settle. The order of the faces of Blender's sphere differs from run to
+    # run, and with it the folds.
+    ClothScene("tablecloth", tablecloth, ("add()", "collider()"), 96),
     ClothScene("flag", flag, ("add()", "pin()"), 108, True),
 )
 
