@@ -88,7 +88,8 @@ class CollisionState:
     friction, backward_friction: (s,) coefficients of bodies; factors of colliders.
     young: (s,) Pa; 0 for colliders.
     common_exit: (s,) see ContactInputs; false for colliders.
-    cache: results of core.contact.intersections, and trees of core.contact.edge_contacts, by key.
+    cache: results of core.contact.intersections and core.contact_response.push_out, and trees of
+        core.contact.edge_contacts, by key.
     """
 
     model: ContactModel

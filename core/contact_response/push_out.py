@@ -118,15 +118,20 @@ class PushOut:
         flattened.
         """
         model, is_flat = state.model, np.zeros(len(x), dtype=bool)
-        points = state.points_at(x)
-        attached, overlaps = attached_pairs(state, points, self._free), find_overlaps(state, points)
+        overlaps, points = _overlaps_at(state, x), state.points_at(x)
+        attached: frozenset[tuple[int, int]] | None = None
         for a, b in model.colliding_pairs:
             collider = model.surfaces[b]
-            if (a, b) in attached or model.surfaces[a].is_collider or not collider.is_collider or collider.is_plane:
+            if model.surfaces[a].is_collider or not collider.is_collider or collider.is_plane:
+                continue
+            deep_pieces = np.flatnonzero(self._piece_depths(state, overlaps, b) > max_depth)
+            if not len(deep_pieces):
+                continue
+            attached = attached_pairs(state, points, self._free) if attached is None else attached
+            if (a, b) in attached:
                 continue
             part = self._system.slices[model.surfaces[a].block]
-            depths = self._piece_depths(state, overlaps, b)
-            for k in np.flatnonzero(depths > max_depth):
+            for k in deep_pieces:
                 free, pins = self._pieces[k]
                 if not part.start <= free[0] < part.stop:
                     continue
@@ -225,7 +230,8 @@ class PushOut:
 
         The matrix of their rows has the shape (k, f).  is_common, attached: see find_overlaps().
         """
-        found = find_overlaps(state, state.points_at(x), is_common, attached)
+        is_plain = is_common is None and not attached
+        found = _overlaps_at(state, x) if is_plain else find_overlaps(state, state.points_at(x), is_common, attached)
         rows = (found.rows @ state.model.operator).tocsr()[:, self._free]
         weights = abs(rows)
         total = np.asarray(weights.sum(axis=1)).ravel()
@@ -274,6 +280,16 @@ def attached_pairs(state: CollisionState, points: Array, free: Index) -> frozens
         return len(pinned) > 0
 
     return frozenset((a, b) for a, b in model.colliding_pairs if is_inside(a, b) or is_inside(b, a))
+
+
+def _overlaps_at(state: CollisionState, x: Array) -> Overlaps:
+    """Return find_overlaps() with nodes at x (n, 3) m, by the nearest ways. That of the last x is cached."""
+    known = state.cache.get("overlaps")
+    if not (isinstance(known, tuple) and known[0] is x):
+        known = state.cache["overlaps"] = x, find_overlaps(state, state.points_at(x))
+    found = known[1]
+    assert isinstance(found, Overlaps)
+    return found
 
 
 def find_overlaps(

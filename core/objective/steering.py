@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..base.arrays import Array, take_rows
-from ..geometry.mesh.rigid_motion import fit_rigid_motion
+from ..geometry.mesh.rigid_motion import fit_rigid_motion, fit_rigid_motions
 from ..settle.controls import Controls, has_new_bounce, history_change
 from ..settle.first_mode import FirstModeLaw
 from ..settle.law import DeformationLaw
@@ -34,7 +34,7 @@ from ..system.state import DeformationHistory, State
 from ..system.system import System
 from ..system.term import StiffnessScaling
 from .factorised_system import FactorisedSystem
-from .reference_motion import RegionSlice, StepContext, reference_velocity
+from .reference_motion import RegionSlice, StepContext, reference_velocities, reference_velocity
 from .slack_steering import UNKNOWN_SWING, can_steer_slack, known_swings, next_slack_swing, relaxed_part, search_law
 from .step_potential import ThetaWeights, step_start_forces
 
@@ -145,14 +145,21 @@ def _steer_slack(
     acceleration = _uniform_acceleration(stepper, state, inputs, is_slack=True)
     if acceleration is not None:
         context, touched = StepContext.create(system, state, inputs, h), system.touched_regions(state)
-        for place, (region, law) in enumerate(zip(system.regions, laws, strict=True)):
-            if place in touched or not isinstance(law, FirstModeLaw) or not can_steer_slack(region, law):
-                continue
-            if reference_velocity(context, region, stepper.region_slices[place]).at_undeformed.any():
-                continue
+        places = [
+            place
+            for place, (region, law) in enumerate(zip(system.regions, laws, strict=True))
+            if place not in touched and can_steer_slack(region, law)
+        ]
+        motions = reference_velocities(
+            context, [system.regions[place] for place in places], [stepper.region_slices[place] for place in places]
+        )
+        places = [place for place, one in zip(places, motions, strict=True) if not one.at_undeformed.any()]
+        deflections = _slack_deflections(stepper, context, controls, places)
+        for place, away in zip(places, deflections, strict=True):
+            region, law = system.regions[place], laws[place]
+            assert isinstance(law, FirstModeLaw)
             speed = _largest(take_rows(state.velocities, region.free))
             has_stopped = bool(take_rows(state.reference, region.free).any())
-            away = _slack_deflection(stepper, context, controls, place)
             deflection = math.inf if away is None else _largest(away)
             is_outward = away is not None and float((away * take_rows(state.velocities, region.free)).sum()) > 0.0
             last = None if known is None else known[place]
@@ -183,20 +190,26 @@ def relax(system: System, before: State, after: State, h: float) -> State:
     return replace(after, positions=x, velocities=v)
 
 
-def _slack_deflection(stepper: FactorisedSystem, context: StepContext, controls: Controls, place: int) -> Array | None:
-    """Return the deflections (f, 3) m of a region's nodes from its hanging shape; None if that is unknown."""
-    system, region = context.system, context.system.regions[place]
-    hanging = region.hanging_shape
-    if hanging is None:
-        return None
-    undeformed, rotation = _undeformed_positions(context, region, stepper.region_slices[place])
-    acceleration = np.atleast_2d(system.acceleration(context.inputs, region.free))[0]
-    turn = float(np.linalg.norm(acceleration @ rotation - hanging.acceleration))
-    if turn > _ROUNDING * float(np.linalg.norm(hanging.acceleration)) or not np.array_equal(
-        hanging.factors, controls.stiffness_per_block(len(system.blocks))
-    ):
-        return None
-    return take_rows(context.state.positions, region.free) - undeformed - hanging.displacements @ rotation.T
+def _slack_deflections(
+    stepper: FactorisedSystem, context: StepContext, controls: Controls, places: Sequence[int]
+) -> list[Array | None]:
+    """Return the deflections (f, 3) m of regions from their hanging shapes, of each region or None if unknown."""
+    system = context.system
+    known = [place for place in places if system.regions[place].hanging_shape is not None]
+    poses = _undeformed_poses(context, [(system.regions[k], stepper.region_slices[k]) for k in known])
+    found: dict[int, Array | None] = dict.fromkeys(places)
+    for place, (undeformed, rotation) in zip(known, poses, strict=True):
+        region, hanging = system.regions[place], system.regions[place].hanging_shape
+        assert hanging is not None
+        acceleration = np.atleast_2d(system.acceleration(context.inputs, region.free))[0]
+        turn = float(np.linalg.norm(acceleration @ rotation - hanging.acceleration))
+        if turn > _ROUNDING * float(np.linalg.norm(hanging.acceleration)) or not np.array_equal(
+            hanging.factors, controls.stiffness_per_block(len(system.blocks))
+        ):
+            continue
+        away = take_rows(context.state.positions, region.free) - undeformed
+        found[place] = away - hanging.displacements @ rotation.T
+    return [found[place] for place in places]
 
 
 def _uniform_acceleration(
@@ -415,16 +428,31 @@ def law_envelope(law: WaveformLaw, c: Array, change: Array, h: float) -> float:
 
 def _undeformed_positions(context: StepContext, region: Region, slices: Sequence[RegionSlice]) -> tuple[Array, Array]:
     """Return the undeformed positions (f, 3) m of a region at the start of a step, and its rotation since rest."""
-    rest = take_rows(context.system.rest, region.free)
-    pins = take_rows(context.system.rest, region.constrained_nodes)
-    start = take_rows(context.pin_start, context.pin_indices(region.constrained_nodes))
-    rotation, translation = fit_rigid_motion(pins, start)
-    undeformed = rest @ rotation.T + translation
-    for part in slices:
-        reference = context.inputs[part.block_index].reference
-        found = None if reference is None else reference.undeformed_positions(part.nodes)
-        if found is not None:
-            undeformed[part.rows] = found
-    if any(context.inputs[part.block_index].reference is not None for part in slices):
-        rotation = fit_rigid_motion(rest, undeformed)[0]
-    return undeformed, rotation
+    return _undeformed_poses(context, [(region, slices)])[0]
+
+
+def _undeformed_poses(
+    context: StepContext, regions: Sequence[tuple[Region, Sequence[RegionSlice]]]
+) -> list[tuple[Array, Array]]:
+    """Return _undeformed_positions() of many regions. The rigid motions of their pins are fitted at once."""
+    pins = [
+        (
+            take_rows(context.system.rest, region.constrained_nodes),
+            take_rows(context.pin_start, context.pin_indices(region.constrained_nodes)),
+        )
+        for region, _ in regions
+    ]
+    found = []
+    for (region, slices), (rotation, translation) in zip(regions, fit_rigid_motions(pins), strict=True):
+        rest = take_rows(context.system.rest, region.free)
+        undeformed = rest @ rotation.T + translation
+        references = [context.inputs[part.block_index].reference for part in slices]
+        for part, reference in zip(slices, references, strict=True):
+            positions = None if reference is None else reference.undeformed_positions(part.nodes)
+            if positions is not None:
+                undeformed[part.rows] = positions
+        if any(reference is not None for reference in references):
+            found.append((undeformed, fit_rigid_motion(rest, undeformed)[0]))
+        else:
+            found.append((undeformed, rotation))
+    return found

@@ -5,6 +5,7 @@ Both keep the momenta of unpinned regions, and move the others towards the rigid
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,13 +27,33 @@ _SWEEPS, _STARTS = 3, 2
 
 def extent(points: Array) -> float:
     """Return the largest distance of two points (n, 3), m, found in a few sweeps. Rotations do not change it."""
-    longest, middle = 0.0, points.mean(axis=0) if len(points) else np.zeros(3)
+    return float(extents([points])[0])
+
+
+def extents(bodies: Sequence[Array]) -> Array:
+    """Return the extent (b,) m of the points (n, 3) of each body.
+
+    Bodies with equally many points are computed at once: hair has hundreds of small ones.
+    """
+    places: dict[int, list[int]] = {}
+    for place, points in enumerate(bodies):
+        places.setdefault(len(points), []).append(place)
+    found = np.zeros(len(bodies))
+    for count, each in places.items():
+        if count:
+            found[each] = _extents_of_stack(np.stack([bodies[place] for place in each]))
+    return found
+
+
+def _extents_of_stack(points: Array) -> Array:
+    """Return the extent (b,) of each body with points (b, n, 3)."""
+    rows, longest, middle = np.arange(len(points)), np.zeros(len(points)), points.mean(axis=1)
     for _ in range(_STARTS):
         start = last = middle
         for _ in range(_SWEEPS):
-            distances = np.linalg.norm(points - last, axis=1)
-            start, last = last, points[int(distances.argmax())] if len(points) else last
-        middle, longest = 0.5 * (start + last), max(longest, float(np.linalg.norm(last - start)))
+            distances = np.linalg.norm(points - last[:, None], axis=2)
+            start, last = last, points[rows, distances.argmax(axis=1)]
+        middle, longest = 0.5 * (start + last), np.fmax(longest, np.linalg.norm(last - start, axis=1))
     return longest
 
 
@@ -47,11 +68,8 @@ def pin_targets(system: System, positions: Array, inputs: Inputs) -> Array:
 def overstretched_regions(system: System, start: State, end: State, inputs: Inputs, max_ratio: float) -> list[int]:
     """Return the indices of regions that are larger than a ratio over their rest allows, and that have grown."""
     targets = pin_targets(system, start.positions, inputs)
-    return [
-        place
-        for place, region in enumerate(system.regions)
-        if _extent_with_pins(region, end.positions, targets) > _allowed_extent(system, place, start, max_ratio)
-    ]
+    is_larger = _extents_with_pins(system, end.positions, targets) > _allowed_extents(system, start, max_ratio)
+    return [int(place) for place in np.flatnonzero(is_larger)]
 
 
 def limit_shape(
@@ -63,19 +81,22 @@ def limit_shape(
     """
     x, v = end.positions.copy(), end.velocities.copy()
     targets = pin_targets(system, start.positions, inputs)
-    is_cut = False
+    # Regions have no free node in common, so none of them changes the extent of another one.
+    all_allowed = _allowed_extents(system, start, max_ratio)
+    is_larger = _extents_with_pins(system, x, targets) > all_allowed
+    is_cut = bool(is_larger.any())
     for place, region in enumerate(system.regions):
-        allowed, fraction = _allowed_extent(system, place, start, max_ratio), 1.0
+        allowed, fraction = all_allowed[place], 1.0
         free = region.free
-        if _extent_with_pins(region, x, targets) > allowed:
-            is_cut = True
+        if is_larger[place]:
             base = _carry_rigidly(region, start.positions, targets, x)
             deformation = take_rows(x, free) - base
             low, high = 0.0, 1.0
             for _ in range(_BISECTIONS):
                 middle = 0.5 * (low + high)
                 x[free] = base + middle * deformation
-                low, high = (middle, high) if _extent_with_pins(region, x, targets) <= allowed else (low, middle)
+                is_allowed = extent(_points_with_pins(region, x, targets)) <= allowed
+                low, high = (middle, high) if is_allowed else (low, middle)
             x[free] = base + low * deformation
             fraction = low
         held = region.constrained_nodes
@@ -131,21 +152,26 @@ def _carry_rigidly(region: Region, start: Array, targets: Array, end: Array) -> 
     return np.asarray(take_rows(start, region.free) @ rotation.T + shift)
 
 
-def _extent_with_pins(region: Region, positions: Array, targets: Array) -> float:
-    """Return the extent of a region's free nodes and of its pins' targets, m."""
-    return extent(np.concatenate([take_rows(positions, region.free), take_rows(targets, region.constrained_nodes)]))
+def _points_with_pins(region: Region, positions: Array, targets: Array) -> Array:
+    """Return the positions (k, 3) m of a region's free nodes and of its pins' targets."""
+    return np.concatenate([take_rows(positions, region.free), take_rows(targets, region.constrained_nodes)])
 
 
-def _allowed_extent(system: System, place: int, start: State, max_ratio: float) -> float:
-    """Return the largest extent of a region after a step, m. place: index of the region.
+def _extents_with_pins(system: System, positions: Array, targets: Array) -> Array:
+    """Return the extents (r,) m of the free nodes of each region and of its pins' targets."""
+    return extents([_points_with_pins(region, positions, targets) for region in system.regions])
+
+
+def _allowed_extents(system: System, start: State, max_ratio: float) -> Array:
+    """Return the largest extent (r,) m of each region after a step.
 
     It is a multiple of the extent at rest or at the start of the step. A body that is coiled at rest may straighten:
     solids to the longest way through them, and other kinds, which bend freely, to a multiple of that way.
     """
-    region, way = system.regions[place], system.longest_ways[place]
-    at_rest, at_start = (_extent_with_pins(region, x, x) for x in (system.rest, start.positions))
-    straightened = way if all(block.is_solid for block in system.blocks) else max_ratio * way
-    return max(max_ratio * at_rest, straightened, at_start)
+    at_rest, at_start = (_extents_with_pins(system, x, x) for x in (system.rest, start.positions))
+    ways = np.array(system.longest_ways)
+    straightened = ways if all(block.is_solid for block in system.blocks) else max_ratio * ways
+    return np.maximum(np.maximum(max_ratio * at_rest, straightened), at_start)
 
 
 def _rigid_velocity(system: System, region: Region, x: Array, v: Array) -> Array:

@@ -22,7 +22,7 @@ from dampsim.core.settle.work_meter import WorkCosts, WorkMeter
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
 from dampsim.core.solvers.objective import Minimum, Outcome
 from dampsim.core.steppers.implicit import Stepper
-from dampsim.core.steppers.shape_limit import extent
+from dampsim.core.steppers.shape_limit import extent, extents
 from dampsim.core.steppers.step_policy import ExcessiveMotion, FailedSearch, SpentWork
 from dampsim.core.steppers.violence import Violence
 from dampsim.core.system.inputs import Inputs
@@ -333,6 +333,16 @@ def test_longest_way_through_net() -> None:
     """The way across a square net without diagonals is its diagonal, not two of its sides."""
     system = Simulation(violent_scene("hammer", "SPRINGS")).system_of("Body")
     assert system.longest_ways == (pytest.approx(math.sqrt(2.0)),)
+
+
+def test_extents_at_once_equal_single_ones() -> None:
+    """Bodies with equally many points are computed together."""
+    random = np.random.default_rng(5)
+    bodies = [random.normal(size=(count, 3)) for count in (12, 1, 12, 40, 12, 40, 0)]
+    expected = [max((float(np.linalg.norm(a - b)) for a in body for b in body), default=0.0) for body in bodies]
+    found = extents(bodies)
+    assert found.tolist() == [extent(body) for body in bodies]
+    np.testing.assert_allclose(found, expected, rtol=0.05)
 
 
 def test_extent_of_sheared_net() -> None:
