@@ -455,6 +455,8 @@ def secondary_self_contacts(
     contact_normals[active, 0] = nearest_contacts.normal
     found = []
     for count, kind in enumerate(CORNER_KINDS, 1):
+        if not len(active):
+            break
         candidates = active
 
         def alike(point: Index, other: Index, asked: Index = candidates) -> Mask:

@@ -29,6 +29,8 @@ _TUNNELLING_DEPTH = 4.0
 _CONE_TOLERANCE = 0.05
 # A sheet folds over edges with a smaller cosine between their faces, if they are longer than this many sheet edges.
 _FOLD_COSINE, _LONG_EDGE = 0.5, 2.0
+# Safety factor against rounding of a bound.
+_ROUNDING_MARGIN = 1.0 + 1e-6
 # Edges count as crossing if they met up to this fraction of their lengths beyond their ends.
 _END_TOLERANCE = 0.02
 
@@ -39,6 +41,7 @@ class _EdgePairBatch:
 
     first_edges, second_edges: indices of edges of a and b.  radius: m, search radius.
     tree: of the edges of b, if b is a collider and there is a kernel.
+    margins: (k,) m of the edges of a in it, see EdgeTree.near().
     """
 
     a: int
@@ -47,6 +50,7 @@ class _EdgePairBatch:
     second_edges: Index
     radius: float
     tree: EdgeTree | None = None
+    margins: Array | None = None
 
 
 def _edges_near_box(points: Array, edges: Index, others: Array, radius: float) -> Index:
@@ -59,11 +63,19 @@ def _edges_near_box(points: Array, edges: Index, others: Array, radius: float) -
 
 
 def _edge_candidates(
-    state: CollisionState, points: Array, a: int, b: int, selection: int, radius: float
+    state: CollisionState,
+    points: Array,
+    a: int,
+    b: int,
+    selection: int,
+    radius: float,
+    motions: Array,
+    mean_motion: Array,
 ) -> _EdgePairBatch | None:
     """Return the candidate edges of two surfaces, or None.
 
     selection: 0 for sharp edges of a with smooth ones of b, 1 for all edges of a with sharp ones of b, 2 for all edges.
+    mean_motion: (3,) m, of the points of b.  motions: (v,) m, lengths of those of a's points relative to it.
     """
     model = state.model
     first_surface, second_surface = model.surfaces[a], model.surfaces[b]
@@ -79,22 +91,36 @@ def _edge_candidates(
     first_edges = first_edges[_edges_near_box(first_points, first_ends[first_edges], second_points[vertices], radius)]
     if not len(first_edges):
         return None
-    tree = _collider_tree(state, second_points, b, second_edges, selection) if second_surface.is_collider else None
+    tree = None
+    if second_surface.is_collider:
+        tree = _collider_tree(state, points, b, second_edges, selection, mean_motion)
     if tree is not None:
-        return _EdgePairBatch(a, b, first_edges, second_edges, radius, tree)
+        margins = None
+        if not (first_surface.is_closed and second_surface.is_closed):
+            # Other pairs than these are left out at the end, see _contacts_of_batches().
+            ends = first_ends[first_edges]
+            margins = np.maximum(motions[ends[:, 0]], motions[ends[:, 1]])
+            margins += _ROUNDING_MARGIN * _SEARCH_FACTOR * state.pair_distances[a, b]
+        return _EdgePairBatch(a, b, first_edges, second_edges, radius, tree, margins)
     near = first_points[first_ends[first_edges].ravel()]
     second_edges = second_edges[_edges_near_box(second_points, second_ends[second_edges], near, radius)]
     return _EdgePairBatch(a, b, first_edges, second_edges, radius) if len(second_edges) else None
 
 
-def _collider_tree(state: CollisionState, points: Array, place: int, edges: Index, selection: int) -> EdgeTree | None:
+def _collider_tree(
+    state: CollisionState, points: Array, place: int, edges: Index, selection: int, mean_motion: Array
+) -> EdgeTree | None:
     """Return the compiled tree of a collider's edges, which is cached for the step; None without a kernel.
 
-    points: (v, 3) m of the collider.  edges: indices of all its edges of a selection, see _edge_candidates().
+    The boxes are enlarged by the motion of the edges, see EdgeTree.near().  points: (N, 3) m at the step's end.
+    edges: indices of all its edges of a selection.  selection, mean_motion: see _edge_candidates().
     """
     key = ("edge_tree", place, selection)
     if key not in state.cache:
-        state.cache[key] = edge_tree(points, state.model.surfaces[place].edges_and_faces[0][edges])
+        part, ends = state.model.points_of(place), state.model.surfaces[place].edges_and_faces[0][edges]
+        motion = points[part] - state.start[part] - mean_motion
+        lengths = np.sqrt((motion * motion).sum(axis=1))
+        state.cache[key] = edge_tree(points[part], ends, np.maximum(lengths[ends[:, 0]], lengths[ends[:, 1]]))
     tree = state.cache[key]
     return tree if isinstance(tree, EdgeTree) else None
 
@@ -119,14 +145,15 @@ def edge_edge_contacts(
         max_motion = second_surface.thickness if first_surface.is_thread and second_surface.is_closed else 0.0
         first_slice = model.points_of(a)
         displacement = points[first_slice] - state.start[first_slice] - bounds[0][b]
-        motion = float(np.sqrt((displacement * displacement).sum(axis=1).max())) + float(bounds[1][b])
+        lengths = np.sqrt((displacement * displacement).sum(axis=1))
+        motion = float(lengths.max()) + float(bounds[1][b])
         max_radius = 0.25 * min(first_surface.size or np.inf, second_surface.size)
         # Pairs of two sharp edges are in the first round.
         are_all_tested = thorough and first_surface.is_closed and second_surface.is_closed
         rounds = ((2, 0.0),) if are_all_tested else ((1, 0.0), (0, max_motion))
         for selection, skipped in rounds:
             radius = _SEARCH_FACTOR * state.pair_distances[a, b] + min(max(motion - skipped, 0.0), max_radius)
-            batch = _edge_candidates(state, points, a, b, selection, radius)
+            batch = _edge_candidates(state, points, a, b, selection, radius, lengths, bounds[0][b])
             if batch is not None:
                 batches.append(batch)
     return [_contacts_of_batches(state, batches, points)] if batches else []
@@ -140,7 +167,7 @@ def _contacts_of_batches(state: CollisionState, batches: Sequence[_EdgePairBatch
     for lot in batches:
         ends_a.append(model.surfaces[lot.a].edges_and_faces[0][lot.first_edges] + model.points_of(lot.a).start)
         ends_b.append(model.surfaces[lot.b].edges_and_faces[0][lot.second_edges] + model.points_of(lot.b).start)
-        one, other = edge_pair_candidates(points, ends_a[-1], points, ends_b[-1], lot.radius, lot.tree)
+        one, other = edge_pair_candidates(points, ends_a[-1], points, ends_b[-1], lot.radius, lot.tree, lot.margins)
         first_edges.append(one + offset_a)
         second_edges.append(other + offset_b)
         radii.append(np.full(len(one), lot.radius))
@@ -185,6 +212,7 @@ def _contacts_of_batches(state: CollisionState, batches: Sequence[_EdgePairBatch
     distance = state.pair_distances[surfaces[:, 0], surfaces[:, 1]]
     is_kept &= start_gap > -_MAX_START_DEPTH * distance
     # The search radius allows for the fastest parts of both surfaces, but most of them move along with each other.
+    # Edges that end behind each other started at most _MAX_START_DEPTH deep, so they are near as well.
     reach = _SEARCH_FACTOR * distance + relative_motion(state, stencil, points, 2)
     is_kept &= are_closed | (end_gap < 0.0) | (pairs.distance <= reach)
     # Deep pairs count only if the edges met during the step.

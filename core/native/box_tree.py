@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.arrays import Array, Index, Mask
+from ..base.arrays import Array, Index, Mask, take_rows
 from ..base.errors import CrowdedError
 from .library import (
     SORT_ROOM,
@@ -289,32 +289,45 @@ def _swept_boxes(
 class EdgeTree(BoxTree):
     """Tree of edges."""
 
-    def __init__(self, library: KernelLibrary, points: Array, edges: Index) -> None:
-        """Build the tree. points: (v, 3) m.  edges: (e, 2).
+    def __init__(self, library: KernelLibrary, points: Array, edges: Index, margins: Array | None = None) -> None:
+        """Build the tree. points: (v, 3) m.  edges: (e, 2).  margins: (e,) m, by which their boxes are enlarged, or 0.
 
         Raises ValueError if the arrays do not match.
         """
         self._edges_and_points = _checked_edges(points, edges)
         # numpy is slow along short axes.
         first, second = points[edges[:, 0]], points[edges[:, 1]]
-        super().__init__(library, np.concatenate([np.minimum(first, second), np.maximum(first, second)], axis=1))
+        low, high = np.minimum(first, second), np.maximum(first, second)
+        if margins is not None:
+            require_shape(margins, (len(edges),), "margins")
+            low, high = low - margins[:, None], high + margins[:, None]
+        super().__init__(library, np.concatenate([low, high], axis=1))
 
-    def near(self, points: Array, edges: Index, reach: float, sine: float) -> tuple[Index, Index]:
+    def near(
+        self, points: Array, edges: Index, reach: float, sine: float, margins: Array | None = None
+    ) -> tuple[Index, Index]:
         """Return the pairs (k,), (k,) of edges (m, 2) and edges of the tree that are closer than reach, m, ascending.
 
         points: (w, 3) m.  sine: squared sine of the angle up to which edges are parallel.
+        margins: (m,) m; pairs that are farther apart than the sum of both edges' margins may be left out.
 
         Only pairs whose closest points lie inside of both edges count.  Raises ValueError if the arrays do not match.
         """
         given, count = _checked_edges(points, edges), len(edges)
-        tree_edges, queries = pointers(*self._edges_and_points), pointers(*given)
+        margins = np.full(count, float(reach)) if margins is None else margins
+        require_shape(margins, (count,), "margins")
+        enlarged = doubles(margins)
+        tree_edges, queries = pointers(*self._edges_and_points), pointers(*given, enlarged)
         return _pairs(
             lambda *room: self._library.near_edges(*self._tree, *tree_edges, count, *queries, reach, sine, *room), count
         )
 
 
 class MovingEdgeTree(BoxTree):
-    """Tree of edges of moving surfaces."""
+    """Tree of edges of moving surfaces.
+
+    motion: (v, 3) m, of the points without the mean of all edges.
+    """
 
     def __init__(self, library: KernelLibrary, start: Array, end: Array, edges: Index) -> None:
         """Build the tree. start, end: (v, 3) m.  edges: (e, 2).
@@ -325,9 +338,11 @@ class MovingEdgeTree(BoxTree):
         self._edges, self._points = _checked_edges(end, edges)
         # Motion that is common to all edges does not make them meet.
         motion = self._points - doubles(start)
-        self._motion = motion - motion[edges].mean(axis=(0, 1))
-        longest = np.sqrt((self._motion * self._motion).sum(axis=1))[edges].max(axis=1)[:, None]
-        first, second = end[edges[:, 0]], end[edges[:, 1]]
+        starts, ends = np.ascontiguousarray(edges.T)
+        self.motion = motion - np.take(motion, edges, axis=0).mean(axis=(0, 1))
+        lengths = np.sqrt((self.motion * self.motion).sum(axis=1))
+        longest = np.maximum(lengths.take(starts), lengths.take(ends))[:, None]
+        first, second = take_rows(self._points, starts), take_rows(self._points, ends)
         boxes = np.concatenate([np.minimum(first, second) - longest, np.maximum(first, second) + longest], axis=1)
         super().__init__(library, boxes)
 
@@ -336,7 +351,7 @@ class MovingEdgeTree(BoxTree):
 
         reach: enlarged by the relative motion of each pair.  sine: see EdgeTree.near().
         """
-        places = pointers(self._edges, self._points, self._motion)
+        places = pointers(self._edges, self._points, self.motion)
         first, second = _pairs(
             lambda *room: self._library.meeting_edges(*self._tree, *places, reach, sine, *room), self.count
         )

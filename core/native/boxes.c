@@ -130,11 +130,6 @@ static void sort_indices(int32_t *found, int64_t count)
         }
 }
 
-static inline double clamped_ratio(double along, double square)
-{
-    return clamped(along / (square > TINY ? square : TINY));
-}
-
 /* Return whether two spheres may meet while their centres move steadily. a, b: first centre, last centre, radius. */
 static inline int may_meet(const double *a, const double *b)
 {
@@ -192,54 +187,6 @@ WIDE SHOWN int64_t dampsim_tree_overlaps(int64_t n, int64_t leaves, const int32_
         sort_indices(second + begin, count - begin);
     }
     return count;
-}
-
-/* Return the squared distance of a point from a triangle, as closest_points_on_triangles() of numpy.
- *
- * weights: (3,) of the closest point.  offset: (3,) from there to the point.
- */
-WIDE static double closest_point(const double *point, const double *a, const double *b, const double *c, double *weights,
-                            double *offset)
-{
-    double u[3], v[3], w[3], normal[3], one[3], other[3];
-    subtract(b, a, u);
-    subtract(c, a, v);
-    subtract(point, a, w);
-    const double uu = dot(u, u), uv = dot(u, v), vv = dot(v, v);
-    cross(u, v, normal);
-    const double square = dot(normal, normal);
-    if (square > 1e-24 * uu * vv) {
-        cross(w, v, one);
-        cross(u, w, other);
-        weights[1] = dot(normal, one) / square;
-        weights[2] = dot(normal, other) / square;
-        weights[0] = 1.0 - weights[1] - weights[2];
-        if (weights[0] > 0.0 && weights[1] > 0.0 && weights[2] > 0.0) {
-            const double height = dot(w, normal) / square;
-            for (int k = 0; k < 3; k++) offset[k] = height * normal[k];
-            return dot(offset, offset);
-        }
-    }
-    const double wu = dot(w, u), wv = dot(w, v);
-    const double across = clamped_ratio(wv - wu + uu - uv, uu - 2.0 * uv + vv);
-    const double t[3] = {clamped_ratio(wu, uu), clamped_ratio(wv, vv), across};
-    double best = 0.0;
-    int nearest = 0;
-    for (int side = 0; side < 3; side++) {
-        for (int k = 0; k < 3; k++)
-            one[k] = side == 0   ? w[k] - t[0] * u[k]
-                     : side == 1 ? w[k] - t[1] * v[k]
-                                 : (w[k] - u[k]) - t[2] * (v[k] - u[k]);
-        const double distance = dot(one, one);
-        if (side > 0 && !(distance < best)) continue;
-        best = distance;
-        nearest = side;
-        for (int k = 0; k < 3; k++) offset[k] = one[k];
-    }
-    weights[nearest == 2 ? 1 : 0] = 1.0 - t[nearest];
-    weights[nearest == 0 ? 1 : 2] = t[nearest];
-    weights[nearest == 0 ? 2 : nearest == 1 ? 1 : 0] = 0.0;
-    return best;
 }
 
 /* Rules that exclude pairs of points and triangles, see core/geometry/collision/pair_rules.py. Any array may be NULL,
@@ -540,14 +487,15 @@ WIDE static double edge_distance(const double *const ends[4], double sine)
 
 /* Find the edges of a tree near each of m edges, and return the number of pairs; -1 if it exceeds the capacity.
  *
- * edges: (n, 2) of points (v, 3) m.  asked_edges: (m, 2) of asked_points (w, 3) m.
+ * edges: (n, 2) of points (v, 3) m.  asked_edges: (m, 2) of asked_points (w, 3) m.  margins: (m,) m by which the boxes
+ * of the asked edges are enlarged.  reach: m, largest distance of a pair.
  */
 WIDE SHOWN int64_t dampsim_near_edges(int64_t n, int64_t leaves, const int32_t *restrict order,
                                  const double *restrict nodes, const double *restrict boxes,
                                  const int32_t *restrict edges, const double *restrict points, int64_t m,
                                  const int32_t *restrict asked_edges, const double *restrict asked_points,
-                                 double reach, double sine, int64_t capacity, int32_t *restrict first,
-                                 int32_t *restrict second)
+                                 const double *restrict margins, double reach, double sine, int64_t capacity,
+                                 int32_t *restrict first, int32_t *restrict second)
 {
     const struct tree tree = {n, leaves, order, nodes, boxes};
     int64_t count = 0, other;
@@ -561,7 +509,7 @@ WIDE SHOWN int64_t dampsim_near_edges(int64_t n, int64_t leaves, const int32_t *
             box[k] = a < b ? a : b;
             box[3 + k] = a < b ? b : a;
         }
-        const struct bounds bounds = bounds_of(box, reach);
+        const struct bounds bounds = bounds_of(box, margins[i]);
         const int64_t begin = count;
         begin_walk(&walk, 0);
         while ((other = next_box(&tree, &walk, is_overlapping, &bounds)) >= 0) {

@@ -82,4 +82,57 @@ static inline double magnitude(double x)
     return x < 0.0 ? -x : x;
 }
 
+static inline double clamped_ratio(double along, double square)
+{
+    return clamped(along / (square > TINY ? square : TINY));
+}
+
+/* Return the squared distance of a point from a triangle, as closest_points_on_triangles() of numpy.
+ *
+ * weights: (3,) of the closest point.  offset: (3,) from there to the point.
+ */
+WIDE static inline double closest_point(const double *point, const double *a, const double *b, const double *c, double *weights,
+                            double *offset)
+{
+    double u[3], v[3], w[3], normal[3], one[3], other[3];
+    subtract(b, a, u);
+    subtract(c, a, v);
+    subtract(point, a, w);
+    const double uu = dot(u, u), uv = dot(u, v), vv = dot(v, v);
+    cross(u, v, normal);
+    const double square = dot(normal, normal);
+    if (square > 1e-24 * uu * vv) {
+        cross(w, v, one);
+        cross(u, w, other);
+        weights[1] = dot(normal, one) / square;
+        weights[2] = dot(normal, other) / square;
+        weights[0] = 1.0 - weights[1] - weights[2];
+        if (weights[0] > 0.0 && weights[1] > 0.0 && weights[2] > 0.0) {
+            const double height = dot(w, normal) / square;
+            for (int k = 0; k < 3; k++) offset[k] = height * normal[k];
+            return dot(offset, offset);
+        }
+    }
+    const double wu = dot(w, u), wv = dot(w, v);
+    const double across = clamped_ratio(wv - wu + uu - uv, uu - 2.0 * uv + vv);
+    const double t[3] = {clamped_ratio(wu, uu), clamped_ratio(wv, vv), across};
+    double best = 0.0;
+    int nearest = 0;
+    for (int side = 0; side < 3; side++) {
+        for (int k = 0; k < 3; k++)
+            one[k] = side == 0   ? w[k] - t[0] * u[k]
+                     : side == 1 ? w[k] - t[1] * v[k]
+                                 : (w[k] - u[k]) - t[2] * (v[k] - u[k]);
+        const double distance = dot(one, one);
+        if (side > 0 && !(distance < best)) continue;
+        best = distance;
+        nearest = side;
+        for (int k = 0; k < 3; k++) offset[k] = one[k];
+    }
+    weights[nearest == 2 ? 1 : 0] = 1.0 - t[nearest];
+    weights[nearest == 0 ? 1 : 2] = t[nearest];
+    weights[nearest == 0 ? 2 : nearest == 1 ? 1 : 0] = 0.0;
+    return best;
+}
+
 #endif

@@ -16,7 +16,8 @@ KERNEL_FOLDER = Path(__file__).parent
 # The headers come first; the other files are compiled.
 KERNEL_FILES = (
     *("kernel.h", "boxes.h"),
-    *("kernel.c", "boxes.c", "contacts.c", "crossings.c", "noise.c", "pieces.c", "ropes.c", "sheets.c", "weights.c"),
+    *("kernel.c", "boxes.c", "contacts.c", "crossings.c", "noise.c", "pieces.c", "ropes.c", "sheets.c", "surfaces.c"),
+    "weights.c",
 )
 # The package that the wheel in the add-on's zip installs.
 KERNEL_MODULE = "dampsim_kernel"
@@ -53,7 +54,9 @@ SIGNATURES = {
     "nearest_triangles": ("", "qqPPPPPPqPPPdPPPPP"),
     "swept_boxes": ("", "qPPPPP"),
     "crossings": ("", "qqPPPPPPPdqPPPPPP"),
-    "near_edges": ("q", "qqPPPPPqPPddqPP"),
+    "triangle_normals": ("", "qPPdPPPPP"),
+    "sheet_heights": ("", "PPPPPPPPdqPPP"),
+    "near_edges": ("q", "qqPPPPPqPPPddqPP"),
     "meeting_edges": ("q", "qqPPPPPPddqPP"),
     "contacts": ("d", "qPPPPPPPPPPPPPPPPP"),
     "contact_blocks": ("q", "qPPPPPPPPdPPPP"),

@@ -85,7 +85,7 @@ def load_library() -> KernelLibrary | None:
 def is_right(loaded: KernelLibrary) -> bool:
     """Return whether the kernel reproduces known results: a platform may never have been tested."""
     solids = _check_stretch(loaded) and _check_solve(loaded) and _check_product(loaded)
-    trees = _check_trees(loaded) and _check_crossings(loaded)
+    trees = _check_trees(loaded) and _check_crossings(loaded) and _check_surfaces(loaded)
     sheets = _check_membrane(loaded) and _check_shell(loaded) and _check_blocks(loaded) and _check_contacts(loaded)
     ropes = _check_ropes(loaded) and _check_envelope(loaded) and _check_pieces(loaded)
     return solids and trees and sheets and ropes and _check_noise(loaded) and _check_weights(loaded)
@@ -170,8 +170,11 @@ def _check_trees(loaded: KernelLibrary) -> bool:
     is_distance_right &= _is_close(vectors, np.array([[0.5, 0.25, 0.25], [0.0, 0.0, 0.25]]))
     edges, others = corners[:, 1:].copy(), np.array([[0, 1]], dtype=np.int32)
     ends = np.array([[6.0, 0.0, 0.25], [6.5, 0.5, 0.25]])
-    edge = _call(loaded.near_edges, *tree, edges, points, 1, others, ends, 0.3, 0.0, count, *found)
-    is_edge_right = edge == 1 and found[1, 0] == 6
+    far, near = (
+        _call(loaded.near_edges, *tree, edges, points, 1, others, ends, np.array([margin]), 0.3, 0.0, count, *found)
+        for margin in (-1.0, 0.3)
+    )
+    is_edge_right = far == 0 and near == 1 and found[1, 0] == 6
     is_edge_right &= _finds_meeting_edges(loaded)
     return bool(is_overlap_right and are_near_right and is_distance_right and is_edge_right)
 
@@ -188,6 +191,26 @@ def _finds_meeting_edges(loaded: KernelLibrary) -> bool:
     given = 3, 1, order, nodes, boxes, edges, points, motion
     counts = [_call(loaded.meeting_edges, *given, reach, 1e-4, 4, *found) for reach in (0.01, -0.01)]
     return counts == [1, 0] and found[:, 0].tolist() == [0, 1]
+
+
+def _check_surfaces(loaded: KernelLibrary) -> bool:
+    """Return whether the normals of two triangles with a common edge, and heights of points above them, are right."""
+    vertices = np.array([[0.0, 0.0, 0.0], [0.0, 3.0, 0.0], [-3.0, 0.0, 0.0], [0.0, 0.0, -3.0]])
+    # The third triangle is degenerate.
+    triangles = np.array([[0, 1, 2], [1, 0, 3], [0, 0, 1]], dtype=np.int64)
+    doubled, lengths, normals, rows = (np.full(shape, np.nan) for shape in ((3, 3), (3,), (3, 3), (3, 3)))
+    is_degenerate = np.zeros(3, dtype=bool)
+    _call(loaded.triangle_normals, 3, triangles, vertices, 1e-9, doubled, lengths, normals, rows, is_degenerate)
+    expected = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    are_normals_right = _is_close(normals, expected) and _is_close(rows, expected.T) and _is_close(doubled, 9.0 * rows)
+    fans = map(np.array, ([0, 1, 2, 1, 0, 3, 4, 4, 4], [0, 2, 4, 5, 6], [2, 2, 1, 1, 3], [0, 1, 0, 1, 0, 1, 2, 2, 2]))
+    # The second point is behind the first triangle, but in front of the second one, which is nearer.
+    points, heights = np.array([[-0.5, 0.5, 0.5], [1.0, 1.0, -0.5], [-0.5, 0.5, -0.25]]), np.full(3, np.nan)
+    near = np.zeros(3, dtype=np.int64)
+    mesh = triangles, vertices, normals, is_degenerate
+    _call(loaded.sheet_heights, *mesh, *(one.astype(np.int64) for one in fans), 1e-9, 3, points, near, heights)
+    is_flat_right = is_degenerate.tolist() == [False, False, True] and _is_close(lengths, np.array([9.0, 9.0, 0.0]))
+    return are_normals_right and is_flat_right and _is_close(heights, np.array([0.5, 1.0, -0.25]))
 
 
 def _check_crossings(loaded: KernelLibrary) -> bool:

@@ -11,11 +11,19 @@ from test_bake import swaying_bar
 from test_proximity import random_triangles
 
 from dampsim.core.base.errors import CrowdedError
-from dampsim.core.geometry.collision import ccd, edge_pairs
+from dampsim.core.geometry.collision import ccd, edge_pairs, proximity
+from dampsim.core.geometry.collision.edge_pairs import near_edge_pairs
 from dampsim.core.geometry.collision.intersections import segment_triangle_hits
 from dampsim.core.geometry.collision.pair_rules import FacingRule, OwnRule, PairRules, StartRule
-from dampsim.core.geometry.collision.proximity import NearestTriangles, Triangles, nearest_triangles
+from dampsim.core.geometry.collision.proximity import (
+    NearestTriangles,
+    Triangles,
+    heights_above_sheet,
+    nearest_triangles,
+    plane_heights,
+)
 from dampsim.core.geometry.mesh import triangles as mesh
+from dampsim.core.geometry.mesh.surface import CornerFans
 from dampsim.core.native import box_tree
 from dampsim.core.native import library as native
 from dampsim.core.native.box_tree import BoxTree, EdgeTree, MovingEdgeTree, RuleArrays, SweptTree, TriangleTree
@@ -29,7 +37,7 @@ pytestmark = pytest.mark.kernel
 def without_kernel(found: Callable[[], Any]) -> Any:
     """Return the result of a call without the kernel."""
     with pytest.MonkeyPatch.context() as patch:
-        for user in (mesh, edge_pairs, ccd):
+        for user in (mesh, edge_pairs, ccd, proximity):
             patch.setattr(user, "load_library", lambda: None)
         return found()
 
@@ -70,6 +78,48 @@ def rules_of(name: str) -> tuple[PairRules, Triangles, np.ndarray, np.ndarray | 
         "facing": (PairRules(None, facing), x, ball.vertices, None),
         "all": (PairRules(started, None, own), x, x.vertices, x.vertex_normals),
     }[name]
+
+
+def test_edges_beyond_their_margins_are_left_out(kernel: native.KernelLibrary) -> None:
+    """All pairs within the sum of both margins are found, and far ones are not, whose boxes do not meet."""
+    _, x = crumpled()
+    edges, rng = x.topology.edges, np.random.default_rng(4)
+    moved = x.vertices + 0.05 * rng.standard_normal(x.vertices.shape)
+    margins, own = 0.08 * rng.random((2, len(edges)))
+    every = near_edge_pairs(moved, edges, x.vertices, edges, 0.3)
+    is_within = every.distance <= margins[every.first] + own[every.second]
+    tree = EdgeTree(kernel, x.vertices, edges, own)
+    found = {*zip(*(one.tolist() for one in tree.near(moved, edges, 0.3, 0.05**2, margins)), strict=True)}
+    assert found >= {*zip(every.first[is_within].tolist(), every.second[is_within].tolist(), strict=True)}
+    assert found <= {*zip(every.first.tolist(), every.second.tolist(), strict=True)}
+    assert is_within.sum() <= len(found) < 0.9 * len(every)
+
+
+def test_normals_match_numpy(kernel: native.KernelLibrary) -> None:
+    """Normals, areas and degenerate triangles are equal to the last bit, also with vertices that are not finite."""
+    _, x = crumpled()
+    vertices, triangles = x.vertices.copy(), np.concatenate([x.triangles, [[3, 3, 4], [5, 6, 5]]])
+    vertices[7], vertices[8, 1] = vertices[9] + 1e-13, np.nan
+    for name in ("normals", "normal_rows", "areas", "is_degenerate", "edge_normals", "vertex_normals"):
+        found = getattr(Triangles(vertices, triangles), name)
+        wanted = without_kernel(lambda name=name: getattr(Triangles(vertices, triangles), name))
+        np.testing.assert_array_equal(found, wanted, err_msg=name)
+    assert Triangles(vertices, triangles).is_degenerate.sum() >= 2
+
+
+def test_heights_above_sheet_match_numpy(kernel: native.KernelLibrary) -> None:
+    """Heights are equal to the last bit, in the middle of triangles and where those around disagree."""
+    _, x = crumpled()
+    triangles = np.concatenate([x.triangles, [[3, 3, 4]]])
+    surface, rng = Triangles(x.vertices, triangles), np.random.default_rng(3)
+    fans = CornerFans.of(triangles, surface.topology.triangle_edges)
+    near = rng.integers(len(triangles), size=2000)
+    points = x.vertices[triangles[near, 0]] + 0.2 * rng.standard_normal((2000, 3))
+    found = heights_above_sheet(surface, fans, near, points)
+    wanted = without_kernel(lambda: heights_above_sheet(Triangles(x.vertices, triangles), fans, near, points))
+    np.testing.assert_array_equal(found, wanted)
+    of_planes = plane_heights(surface, near[:, None], points)[:, 0]
+    assert 100 < (found != of_planes).sum() < 1900
 
 
 @pytest.mark.parametrize("reach", [0.15, 0.4])

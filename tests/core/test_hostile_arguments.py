@@ -31,6 +31,7 @@ from dampsim.core.native.elements import BlockFactors, CompiledMembrane, Compile
 from dampsim.core.native.matrices import CompiledBlocks, CompiledFronts
 from dampsim.core.native.pieces import CompiledPieces, PieceContacts, PieceElements, PieceRows
 from dampsim.core.native.ropes import CompiledRods, CompiledSprings, EnvelopeFactors
+from dampsim.core.native.surfaces import sheet_heights, triangle_normals
 
 pytestmark = pytest.mark.kernel
 QUICK, SLOW = 60, 1000
@@ -118,11 +119,21 @@ def calls() -> dict[str, list[Call]]:
             ("crossings", {"start": x, "end": -x, "tolerance": 1e-9}),
         ],
         "edges": [
-            (EdgeTree, {"points": x, "edges": edges}),
-            ("near", {"points": moved, "edges": edges, "reach": 2.0, "sine": 1e-6}),
+            (EdgeTree, {"points": x, "edges": edges, "margins": size[:3]}),
+            ("near", {"points": moved, "edges": edges, "reach": 2.0, "sine": 1e-6, "margins": size[:3]}),
         ],
         "moving edges": [
             (MovingEdgeTree, {"start": x, "end": moved, "edges": edges}), ("meeting", {"reach": 2.0, "sine": 1e-6}),
+        ],
+        "normals": [(triangle_normals, {"vertices": x, "triangles": triangles, "min_height": 1e-9})],
+        "sheet": [
+            (sheet_heights, {
+                "mesh": (x, triangles, moved[:3], np.zeros(3, dtype=bool)),
+                "fans": (
+                    np.arange(9) // 3, np.array([0, 3, 6]), np.array([3, 3, 3]), np.array([0, 1, 2, 0, 1, 2, 0, 1, 2]),
+                ),
+                "tie": 1e-9, "points": moved, "near": np.array([0, 1, 2, 0, 1, 2]),
+            }),
         ],
         "membrane": [
             (CompiledMembrane, {

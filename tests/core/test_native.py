@@ -319,6 +319,8 @@ RESULTS: dict[str, tuple[int, Any] | None] = {
     "meeting_edges": None,
     "swept_boxes": (5, ctypes.c_double),
     "crossings": (15, ctypes.c_double),
+    "triangle_normals": (6, ctypes.c_double),
+    "sheet_heights": (12, ctypes.c_double),
 }
 
 

@@ -117,8 +117,8 @@ def point_pair_crossings(start: Array, end: Array, triangles: Index, point: Inde
 
     start, end: (v, 3) m, the vertices of triangles (t, 3), which move along straight lines.
     """
-    corners = tuple(x[triangles].transpose(1, 0, 2) for x in (start, end))
-    return _point_crossings((start, end), (corners[0], corners[1]), point, triangle, 0.0)
+    corners = tuple(x[triangles[triangle]].transpose(1, 0, 2) for x in (start, end))
+    return _point_crossings((start, end), (corners[0], corners[1]), point, np.arange(len(triangle)), 0.0)
 
 
 def _point_crossings(
@@ -135,6 +135,8 @@ def _point_crossings(
         return CoplanarityPolynomial(*zip(*pairs, strict=True))
 
     pair = np.flatnonzero(volume(point, triangle).may_have_root()) if len(point) else np.zeros(0, dtype=np.int64)
+    if not len(pair):
+        return PointPairHits(pair, np.zeros(0), np.zeros((0, 3)), np.zeros(0))
     point, triangle = point[pair], triangle[pair]
     times, signs = volume(point, triangle).sign_changes()
     time, weights, side = np.full(len(point), np.inf), np.zeros((len(point), 3)), np.ones(len(point))
@@ -220,8 +222,11 @@ def edge_pair_crossings(start: Array, end: Array, edges: Index, first: Index, se
 
     start, end: (v, 3) m, the points, which move along straight lines.
     """
-    moving = start[edges].transpose(1, 0, 2), end[edges].transpose(1, 0, 2)
-    return _pair_crossings(moving, moving, first, second)
+    moving_a, moving_b = (
+        (start[edges[which]].transpose(1, 0, 2), end[edges[which]].transpose(1, 0, 2)) for which in (first, second)
+    )
+    each = np.arange(len(first))
+    return _pair_crossings(moving_a, moving_b, each, each)
 
 
 def _pair_crossings(
@@ -238,6 +243,8 @@ def _pair_crossings(
         return CoplanarityPolynomial(*zip(*pairs, strict=True))
 
     hit = np.flatnonzero(volume(first, second).may_have_root()) if len(first) else np.zeros(0, dtype=np.int64)
+    if not len(hit):
+        return EdgePairHits(hit, *np.zeros((4, 0)))
     first, second = first[hit], second[hit]
     times, signs = volume(first, second).sign_changes()
     time, parameters, side = np.full(len(first), np.inf), np.zeros((2, len(first))), np.ones(len(first))

@@ -88,12 +88,13 @@ def meeting_edge_pairs(start: Array, end: Array, edges: Index, reach: float) -> 
     start, end: (v, 3) m.  reach: m, enlarged by the relative motion of each pair: edges that meet in the step end no
     farther apart than that. Edges with a common vertex are left out.
     """
-    motion = end - start
-    motion = motion - motion[edges].mean(axis=(0, 1))
     library = load_library()
     if library is not None:
-        first, second = MovingEdgeTree(library, start, end, edges).meeting(reach, _PARALLEL_SINE**2)
+        tree = MovingEdgeTree(library, start, end, edges)
+        motion, (first, second) = tree.motion, tree.meeting(reach, _PARALLEL_SINE**2)
     else:
+        motion = end - start
+        motion = motion - motion[edges].mean(axis=(0, 1))
         largest = 2.0 * float(np.sqrt((motion * motion).sum(axis=1).max(initial=0.0)))
         first, second = edge_pair_candidates(end, edges, end, edges, reach + largest)
         kept = np.flatnonzero((first < second) & (edges[first][:, :, None] != edges[second][:, None]).all(axis=(1, 2)))
@@ -144,18 +145,27 @@ def sharp_edges(
     return edges, normals, faces
 
 
-def edge_tree(points: Array, edges: Index) -> EdgeTree | None:
-    """Return the compiled tree of edges (e, 2) of points (v, 3) m for edge_pair_candidates(); None without a kernel."""
+def edge_tree(points: Array, edges: Index, margins: Array) -> EdgeTree | None:
+    """Return the compiled tree of edges (e, 2) of points (v, 3) m for edge_pair_candidates(); None without a kernel.
+
+    margins: (e,) m, see EdgeTree.near().
+    """
     library = load_library()
-    return None if library is None else EdgeTree(library, points, edges)
+    return None if library is None else EdgeTree(library, points, edges, margins)
 
 
 def edge_pair_candidates(
-    points_a: Array, edges_a: Index, points_b: Array, edges_b: Index, reach: float, tree: EdgeTree | None = None
+    points_a: Array,
+    edges_a: Index,
+    points_b: Array,
+    edges_b: Index,
+    reach: float,
+    tree: EdgeTree | None = None,
+    margins: Array | None = None,
 ) -> tuple[Index, Index]:
     """Return candidate pairs (k,), (k,) of edges, ascending by the first: a superset of those of near_edge_pairs().
 
-    tree: that of the edges b, if it exists already.
+    tree: that of the edges b, if it exists already.  margins: of the edges a in it, see EdgeTree.near().
     """
     empty = np.zeros(0, dtype=np.int64)
     if len(edges_a) == 0 or len(edges_b) == 0:
@@ -163,7 +173,7 @@ def edge_pair_candidates(
     library = load_library()
     if library is not None:
         tree = EdgeTree(library, points_b, edges_b) if tree is None else tree
-        return tree.near(points_a, edges_a, reach, _PARALLEL_SINE**2)
+        return tree.near(points_a, edges_a, reach, _PARALLEL_SINE**2, margins)
     if len(edges_a) * len(edges_b) <= _BRUTE_FORCE_PAIRS:
         return np.arange(len(edges_a)).repeat(len(edges_b)), np.tile(np.arange(len(edges_b)), len(edges_a))
     in_reach, spans = [], []

@@ -14,9 +14,11 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from ...base.arrays import Array, Index, Mask
+from ...native.library import load_library
+from ...native.surfaces import sheet_heights
 from ..mesh.primitives import closest_points_on_triangles
 from ..mesh.surface import CornerFans
-from ..mesh.triangles import Triangles, unit_vectors
+from ..mesh.triangles import Triangles, dot_rows, unit_vectors
 from ..tetmesh.winding_number import WindingNumber
 from .bounding_discs import BoundingDiscs, discs_within_reach, one_disc_per_triangle
 from .pair_rules import PairRules
@@ -158,6 +160,17 @@ def heights_above_sheet(surface: Triangles, fans: CornerFans, triangle: Index, p
     the point most decides, as the pseudo-normal does. Triangles across a junction of sheets do not count: their fronts
     may be on the other side.
     """
+    library = load_library()
+    if library is not None:
+        mesh = surface.vertices, surface.triangles, surface.normals, surface.is_degenerate
+        return sheet_heights(
+            library,
+            mesh,
+            (fans.fan, fans.first, fans.count, fans.members),
+            _ON_SURFACE * surface.size,
+            points,
+            triangle,
+        )
     height = plane_heights(surface, triangle[:, None], points)[:, 0]
     weights = closest_points_on_triangles(np.ascontiguousarray(points.T), surface.corners.take(triangle, axis=2))[0]
     unclear = np.flatnonzero((weights == 0.0).any(axis=0))
@@ -184,7 +197,8 @@ def heights_above_sheet(surface: Triangles, fans: CornerFans, triangle: Index, p
 def plane_heights(surface: Triangles, triangles: Index, points: Array) -> Array:
     """Return the heights (k, m) m of points (k, 3) above the planes of triangles (k, m); 0 for degenerate ones."""
     offset = points[:, None] - surface.vertices[surface.triangles[triangles, 0]]
-    return np.asarray(np.einsum("kmi,kmi->km", offset, surface.normals[triangles]))
+    # In the order of the kernel's sums.
+    return dot_rows(np.moveaxis(offset, 2, 0), np.moveaxis(surface.normals[triangles], 2, 0))
 
 
 def _points_near(surface: Triangles, rows: Array, reaches: Array) -> Index:

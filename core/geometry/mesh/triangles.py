@@ -14,6 +14,7 @@ from scipy.spatial import cKDTree
 from ...base.arrays import Array, Index, Mask
 from ...native.box_tree import TriangleTree
 from ...native.library import load_library
+from ...native.surfaces import triangle_normals
 
 # Triangles with a height below this, relative to the longest side, are degenerate: their normal is unreliable.
 _DEGENERATE_HEIGHT = 1e-10
@@ -96,34 +97,38 @@ class Triangles:
         return max(float(np.abs(one).max(initial=0.0)) for one in (self.low, self.high))
 
     @cached_property
-    def _doubled_area_normals(self) -> tuple[Array, Array]:
-        """Normals (3, t) with the length of twice the area, and those lengths (t,) in m^2."""
+    def _all_normals(self) -> tuple[Array, Array, Array, Array, Mask]:
+        """Doubled area normals (3, t), their lengths (t,) in m^2, unit normals (t, 3) and (3, t), and is_degenerate."""
+        library = load_library()
+        if library is not None:
+            return triangle_normals(library, self.vertices, self.triangles, _DEGENERATE_HEIGHT)
         a, b, c = self.corners
-        cross = cross_rows(b - a, c - a)
-        return cross, np.sqrt((cross * cross).sum(axis=0))
+        doubled = cross_rows(b - a, c - a)
+        lengths = np.sqrt((doubled * doubled).sum(axis=0))
+        longest = np.maximum(np.maximum(_squared_lengths(b - a), _squared_lengths(c - b)), _squared_lengths(a - c))
+        is_degenerate = lengths <= _DEGENERATE_HEIGHT * longest
+        rows = np.where(is_degenerate, 0.0, doubled / np.where(is_degenerate, 1.0, lengths))
+        return doubled, lengths, np.ascontiguousarray(rows.T), rows, is_degenerate
 
     @cached_property
     def areas(self) -> Array:
         """Areas (t,) in m^2."""
-        return np.asarray(0.5 * self._doubled_area_normals[1])
+        return np.asarray(0.5 * self._all_normals[1])
 
-    @cached_property
+    @property
     def is_degenerate(self) -> Mask:
         """Mask (t,) of triangles that are too thin to have a normal."""
-        a, b, c = self.corners
-        longest = np.maximum(np.maximum(_squared_lengths(b - a), _squared_lengths(c - b)), _squared_lengths(a - c))
-        return np.asarray(self._doubled_area_normals[1] <= _DEGENERATE_HEIGHT * longest)
+        return self._all_normals[4]
 
-    @cached_property
+    @property
     def normal_rows(self) -> Array:
         """Unit normals (3, t), zero where degenerate."""
-        cross, length = self._doubled_area_normals
-        return np.asarray(np.where(self.is_degenerate, 0.0, cross / np.where(self.is_degenerate, 1.0, length)))
+        return self._all_normals[3]
 
-    @cached_property
+    @property
     def normals(self) -> Array:
         """Unit normals (t, 3), zero where degenerate."""
-        return np.ascontiguousarray(self.normal_rows.T)
+        return self._all_normals[2]
 
     @cached_property
     def edge_normals(self) -> Array:
@@ -142,7 +147,7 @@ class Triangles:
         for k in range(3):
             here = self.corners[k]
             u, v = self.corners[(k + 1) % 3] - here, self.corners[(k + 2) % 3] - here
-            angle = np.arctan2(self._doubled_area_normals[1], (u * v).sum(axis=0))
+            angle = np.arctan2(self._all_normals[1], (u * v).sum(axis=0))
             for axis in range(3):
                 part = angle * self.normal_rows[axis]
                 sums[axis] += np.bincount(self.triangles[:, k], part, minlength=len(self.vertices))
