@@ -324,10 +324,7 @@ class EdgeTree(BoxTree):
 
 
 class MovingEdgeTree(BoxTree):
-    """Tree of edges of moving surfaces.
-
-    motion: (v, 3) m, of the points without the mean of all edges.
-    """
+    """Tree of edges of moving surfaces."""
 
     def __init__(self, library: KernelLibrary, start: Array, end: Array, edges: Index) -> None:
         """Build the tree. start, end: (v, 3) m.  edges: (e, 2).
@@ -339,8 +336,8 @@ class MovingEdgeTree(BoxTree):
         # Motion that is common to all edges does not make them meet.
         motion = self._points - doubles(start)
         starts, ends = np.ascontiguousarray(edges.T)
-        self.motion = motion - np.take(motion, edges, axis=0).mean(axis=(0, 1))
-        lengths = np.sqrt((self.motion * self.motion).sum(axis=1))
+        self._motion = motion - np.take(motion, edges, axis=0).mean(axis=(0, 1))
+        lengths = np.sqrt((self._motion * self._motion).sum(axis=1))
         longest = np.maximum(lengths.take(starts), lengths.take(ends))[:, None]
         first, second = take_rows(self._points, starts), take_rows(self._points, ends)
         boxes = np.concatenate([np.minimum(first, second) - longest, np.maximum(first, second) + longest], axis=1)
@@ -351,7 +348,7 @@ class MovingEdgeTree(BoxTree):
 
         reach: enlarged by the relative motion of each pair.  sine: see EdgeTree.near().
         """
-        places = pointers(self._edges, self._points, self.motion)
+        places = pointers(self._edges, self._points, self._motion)
         first, second = _pairs(
             lambda *room: self._library.meeting_edges(*self._tree, *places, reach, sine, *room), self.count
         )

@@ -211,3 +211,15 @@ def test_swept_triangles_suffice(monkeypatch: pytest.MonkeyPatch, seed: int, com
     assert len(wanted.point) > 5
     for name in ("point", "triangle", "time", "weights", "side"):
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+
+
+def test_few_roots_equal_many() -> None:
+    """Roots that are found one by one are equal to the last bit to those found at once."""
+    random = np.random.default_rng(8)
+    coefficients = np.concatenate([random.normal(size=(3, 400)), 10.0 ** random.uniform(-12, 3, (1, 400))])
+    low, high = np.sort(random.random((2, 400)), axis=0)
+    sign = ccd._horner(coefficients, low) >= 0.0
+    given = coefficients, low, high, sign
+    found = ccd._bisected_each(*given)
+    np.testing.assert_array_equal(found, ccd._bisected(*given))
+    assert ((found > low) & (found < high)).any()

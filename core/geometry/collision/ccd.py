@@ -376,6 +376,8 @@ def _squared_lengths(vectors: Array) -> Array:
 
 
 _BISECTIONS = 52
+# Up to this number of roots, plain numbers are faster than arrays.
+_FEW_ROOTS = 30
 
 
 class CoplanarityPolynomial:
@@ -420,14 +422,36 @@ class CoplanarityPolynomial:
             change = np.flatnonzero(above[k] != above[k + 1])
             if len(change) == 0:
                 continue
-            low, high, sign = times[k, change], times[k + 1, change], above[k, change]
-            coefficients = self._coefficients[:, change]
-            for _ in range(_BISECTIONS):
-                middle = 0.5 * (low + high)
-                before = (_horner(coefficients, middle) >= 0.0) == sign
-                low, high = np.where(before, middle, low), np.where(before, high, middle)
-            roots[k, change] = high
+            given = self._coefficients[:, change], times[k, change], times[k + 1, change], above[k, change]
+            roots[k, change] = _bisected(*given) if len(change) > _FEW_ROOTS else _bisected_each(*given)
         return roots, np.where(above[:3], 1.0, -1.0)
+
+
+def _bisected(coefficients: Array, low: Array, high: Array, sign: Mask) -> Array:
+    """Return the roots (k,) of cubics (4, k) between low and high (k,).
+
+    sign: (k,) whether the cubics are at least 0 at low.
+    """
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        before = (_horner(coefficients, middle) >= 0.0) == sign
+        low, high = np.where(before, middle, low), np.where(before, high, middle)
+    return high
+
+
+def _bisected_each(coefficients: Array, low: Array, high: Array, sign: Mask) -> Array:
+    """Return _bisected() without numpy, which takes longer for few roots. The results are equal to the last bit."""
+    found = []
+    for cubic, *ends, is_above in zip(coefficients.T.tolist(), low.tolist(), high.tolist(), sign.tolist(), strict=True):
+        (c0, c1, c2, c3), (before, after) = cubic, ends
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (before + after)
+            if (c0 + middle * (c1 + middle * (c2 + middle * c3)) >= 0.0) == is_above:
+                before = middle
+            else:
+                after = middle
+        found.append(after)
+    return np.array(found)
 
 
 def _horner(coefficients: Array, time: Array) -> Array:

@@ -90,15 +90,15 @@ def meeting_edge_pairs(start: Array, end: Array, edges: Index, reach: float) -> 
     """
     library = load_library()
     if library is not None:
-        tree = MovingEdgeTree(library, start, end, edges)
-        motion, (first, second) = tree.motion, tree.meeting(reach, _PARALLEL_SINE**2)
-    else:
-        motion = end - start
-        motion = motion - motion[edges].mean(axis=(0, 1))
-        largest = 2.0 * float(np.sqrt((motion * motion).sum(axis=1).max(initial=0.0)))
-        first, second = edge_pair_candidates(end, edges, end, edges, reach + largest)
-        kept = np.flatnonzero((first < second) & (edges[first][:, :, None] != edges[second][:, None]).all(axis=(1, 2)))
-        first, second = first[kept], second[kept]
+        pairs = MovingEdgeTree(library, start, end, edges).meeting(reach, _PARALLEL_SINE**2)
+        # The kernel has tested their distances.
+        return near_edge_pairs(end, edges, end, edges, np.inf, pairs=pairs)
+    motion = end - start
+    motion = motion - motion[edges].mean(axis=(0, 1))
+    largest = 2.0 * float(np.sqrt((motion * motion).sum(axis=1).max(initial=0.0)))
+    first, second = edge_pair_candidates(end, edges, end, edges, reach + largest)
+    kept = np.flatnonzero((first < second) & (edges[first][:, :, None] != edges[second][:, None]).all(axis=(1, 2)))
+    first, second = first[kept], second[kept]
     way = motion[edges[first]][:, :, None] - motion[edges[second]][:, None]
     reaches = reach + np.sqrt((way * way).sum(axis=3).max(axis=(1, 2)))
     return near_edge_pairs(end, edges, end, edges, reaches, pairs=(first, second))
