@@ -80,7 +80,7 @@ def rules_of(name: str) -> tuple[PairRules, Triangles, np.ndarray, np.ndarray | 
     }[name]
 
 
-def test_edges_beyond_their_margins_are_left_out(kernel: native.KernelLibrary) -> None:
+def test_edges_beyond_margins_left_out(kernel: native.KernelLibrary) -> None:
     """All pairs within the sum of both margins are found, and far ones are not, whose boxes do not meet."""
     _, x = crumpled()
     edges, rng = x.topology.edges, np.random.default_rng(4)
