@@ -38,6 +38,7 @@ class WorkCosts:
     detection, exact_test: of a contact detection, and of an exact intersection test of two surfaces.
     searched_pair: of each pair with contacts in a search for intersections.
     newton, inexact_newton: of an evaluation in a search by Newton's method, direct or by conjugate gradients.
+    min_evaluations: evaluations that each search may make, however little is left.
     """
 
     nodes_per_unit: float = _NODES_PER_UNIT
@@ -47,6 +48,7 @@ class WorkCosts:
     searched_pair: float = 0.0
     newton: float = _NEWTON_COST
     inexact_newton: float = _INEXACT_NEWTON_COST
+    min_evaluations: int = _MIN_EVALUATIONS
 
     @staticmethod
     def of_crushed_solids() -> WorkCosts:
@@ -137,7 +139,7 @@ class WorkMeter:
         def bounded(problem: Any, start: Array, tolerance: Tolerance) -> Minimum:
             self.poll()
             if self.is_limited:
-                left = max(int((self.limit - self.spent) / (cost * self.unit)), _MIN_EVALUATIONS)
+                left = max(int((self.limit - self.spent) / (cost * self.unit)), self.costs.min_evaluations)
                 tolerance = replace(tolerance, max_evaluations=left)
             minimum = minimise(problem, start, tolerance)
             self.charge_evaluations(cost * minimum.evaluations)

@@ -3,7 +3,8 @@
 Each shot is built twice in one process, once with Blender's Cloth and once for DampSim. The solvers alternate frame by
 frame. DampSim's time is that of a complete bake, of which the time before the first frame is printed separately as
 preparation; Blender's time includes the evaluation of its colliders. All times are processor times of all threads.
-No test depends on them.
+No test depends on them. Stretch is the 99th percentile over all frames and all edges away from the pins, and the
+largest one.
 
 | shot | cloth | moved by |
 |---|---|---|
@@ -393,9 +394,27 @@ def dampsim_frames(name: str, frames: int) -> Iterator[Points]:
             yield lambda number=step.completed: frame_cache(obj).read_shape(number, obj.name)
 
 
+def free_edges(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the edges (e, 2) of a shot away from its pins, and their rest lengths (e,), m."""
+    _, obj = build(name, 1)
+    ends = np.empty(2 * len(obj.data.edges), dtype=np.int32)
+    obj.data.edges.foreach_get("vertices", ends)
+    index = obj.vertex_groups["Pin"].index if "Pin" in obj.vertex_groups else -1
+    is_pinned = np.array([any(one.group == index for one in each.groups) for each in obj.data.vertices])
+    edges = ends.reshape(-1, 2)
+    edges = edges[~is_pinned[edges].any(axis=1)]
+    return edges, edge_lengths(vertices(obj), edges)
+
+
+def edge_lengths(points: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    return np.asarray(np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1))
+
+
 def run(name: str, frames: int, solvers: list[str]) -> None:
-    """Run a shot with all solvers in turns, and print their times."""
+    """Run a shot with all solvers in turns, and print their times and the stretch of edges away from pins."""
     makers = {"blender": blender_frames, "dampsim": dampsim_frames}
+    edges, lengths = free_edges(name)
+    stretch: dict[str, list[np.ndarray]] = {one: [] for one in solvers}
     running = {one: makers[one](name, frames) for one in solvers}
     spent: dict[str, list[float]] = {one: [] for one in solvers}
     last: dict[str, np.ndarray] = {}
@@ -409,6 +428,7 @@ def run(name: str, frames: int, solvers: list[str]) -> None:
             if frame:
                 moved[one].append(float(np.linalg.norm(now - last[one], axis=1).mean()))
             last[one] = now
+            stretch[one].append(edge_lengths(now, edges) / lengths - 1.0)
     for one in solvers:
         for _ in running[one]:
             pass
@@ -416,7 +436,8 @@ def run(name: str, frames: int, solvers: list[str]) -> None:
         print(
             f"{name:8} {one:8} {len(last[one]):6} vertices: preparation {spent[one][0]:6.2f} s, "
             f"mean {1e3 * statistics.mean(times):7.1f} ms a frame, median {1e3 * statistics.median(times):7.1f}, "
-            f"longest {1e3 * max(times):7.1f}, motion {1e3 * statistics.mean(moved[one]):5.1f} mm a frame",
+            f"longest {1e3 * max(times):7.1f}, motion {1e3 * statistics.mean(moved[one]):5.1f} mm a frame, "
+            f"stretch {100.0 * np.quantile(stretch[one], 0.99):.2f}%, largest {100.0 * np.max(stretch[one]):.1f}%",
             flush=True,
         )
 

@@ -16,11 +16,12 @@ from violent_scenes import ViolentFrame, run_violent, violent_scene
 
 from animated import AnimatedCollider, AnimatedScene
 from builders import gridded_box, scene, static_body
+from dampsim.core.base.arrays import Array
 from dampsim.core.frames.frame import history_arrays, history_from_arrays
 from dampsim.core.literature.papers.compare import bar
 from dampsim.core.settle.work_meter import WorkCosts, WorkMeter
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
-from dampsim.core.solvers.objective import Minimum, Outcome
+from dampsim.core.solvers.objective import Minimum, Outcome, Tolerance
 from dampsim.core.steppers.implicit import Stepper
 from dampsim.core.steppers.shape_limit import extent, extents
 from dampsim.core.steppers.step_policy import ExcessiveMotion, FailedSearch, SpentWork
@@ -200,6 +201,22 @@ def test_violent_frame_shares_its_budget() -> None:
     meter.charge_evaluations(200.0)
     meter.begin_step(400.0)
     assert meter.limit == pytest.approx(200.0 + 2.0 * 200.0 / 3.0)
+
+
+def test_spent_sheets_still_search() -> None:
+    """A search may make some evaluations when the work is spent, those of sheets more."""
+    granted = []
+
+    def note(problem: None, start: Array, tolerance: Tolerance) -> Minimum:
+        granted.append(tolerance.max_evaluations)
+        return Minimum.of(Outcome.ITERATIONS, (0, 0), start, start, 0.0, None)
+
+    for guard in (SpentWork.of_solids(), SpentWork.of_sheets()):
+        meter = guard.meter(1000, 1)
+        meter.begin_step(costs=guard.calm_costs)
+        meter.charge_evaluations(1e6)
+        meter.metered(note, 1.0)(None, np.zeros((1, 3)), Tolerance(0.0, 0.0))
+    assert granted == [10, 16]
 
 
 def test_costs_of_kinds() -> None:
