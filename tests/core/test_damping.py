@@ -24,12 +24,19 @@ from dampsim.core.literature.damping.velocity_dampings import (
     largest_edge_eigenvalue,
     ray_origin_weights,
 )
+from dampsim.core.literature.integrators import INTEGRATORS, Integrator, IntegratorStepper
 from dampsim.core.literature.papers.compare import bar
 from dampsim.core.materials import ElasticMaterial
+from dampsim.core.materials.loads_and_springs import spring_energy
 from dampsim.core.measure.release import angular_momentum, linear_momentum
 from dampsim.core.scene.parameters import Settings
+from dampsim.core.settle.controls import Controls
+from dampsim.core.settle.law import BackwardEulerLaw
+from dampsim.core.system.discretization import BodyDiscretization
+from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
-from dampsim.core.system.system import System
+from dampsim.core.system.system import System, assemble_system
+from dampsim.core.system.term import Potential
 
 H = 1.0 / 24.0
 STATES = 200
@@ -122,6 +129,26 @@ def test_momenta_conserved_and_energy_not_added(
         lost = max(lost, 1.0 - kinetic_energy(system, v) / kinetic_energy(system, state.velocities))
     # The method damps at all.
     assert lost > 0.01
+
+
+@pytest.mark.parametrize("integrator", [one for one in INTEGRATORS if not one.is_implicit], ids=lambda one: one.name)
+@pytest.mark.parametrize(("method", "dials"), CASES, ids=case_id)
+def test_explicit_damping_keeps_equilibrium(
+    method: type[Damping], dials: dict[str, str], integrator: type[Integrator]
+) -> None:
+    """The predicted velocities of pins are those of their motion: a body that hangs at rest stays at rest."""
+    mass, stiffness, gravity = np.array([1.0, 2.0, 0.5]), np.array([300.0, 200.0]), np.array([0.0, 0.0, -9.81])
+    weight = -gravity[2] * np.array([mass[1] + mass[2], mass[2]])
+    hanging = -np.array([0.0, *np.cumsum(0.5 * (1.0 + weight / stiffness))])[:, None] * [0.0, 0.0, 1.0]
+    edges, pinned = np.array([[0, 1], [1, 2]]), np.array([0])
+    terms = (Potential(spring_energy(edges, np.full(2, 0.5), stiffness)),)
+    block = BodyDiscretization("Chain", hanging, mass, (edges,), terms, pinned, np.array([np.inf]))
+    system = assemble_system((block,), gravity, None, has_eigenvalues=False)
+    stepping = IntegratorStepper(integrator, system, make_damping(method, system, gamma=0.7, **dials))
+    inputs = (BlockInputs(hanging[pinned], hanging[pinned]),)
+    controls = Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, 1e-9)
+    after, _ = stepping.step(State.at_rest(hanging), inputs, 0.01, controls)
+    np.testing.assert_allclose(after.velocities, 0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("method", VELOCITY_METHODS)

@@ -62,10 +62,14 @@ class DampedSystem:
     def state_with_pins(self, state: State, positions: Array, velocities: Array, inputs: Inputs, h: float) -> State:
         """Return the state at the end of a step, with the hard pins at their targets."""
         pinned_positions = self.system.with_pins(positions, inputs)
-        pin_velocities = tuple(BlockInputs(one.start, (one.end - one.start) / h) for one in inputs)
-        pinned_velocities = self.system.with_pins(velocities, pin_velocities)
+        pinned_velocities = self.with_pin_velocities(velocities, inputs, h)
         history = self.system.updated_history(state.history, pinned_positions)
         return State(state.time + h, pinned_positions, pinned_velocities, np.zeros_like(pinned_positions), history)
+
+    def with_pin_velocities(self, velocities: Array, inputs: Inputs, h: float) -> Array:
+        """Return the velocities (n, 3) m/s with those of the hard pins' motion over a step."""
+        pin_velocities = tuple(BlockInputs(one.start, (one.end - one.start) / h) for one in inputs)
+        return self.system.with_pins(velocities, pin_velocities)
 
 
 StepResult = tuple[State, StepReport]

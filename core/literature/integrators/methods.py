@@ -176,7 +176,8 @@ class ExplicitEuler(Integrator):
         system = dynamics.system
         with np.errstate(over="ignore", invalid="ignore"):
             force = dynamics.start_force(state, state.velocities, inputs, controls)
-            v = dynamics.damped_velocities(state, state.velocities + h * force / system.mass[:, None], h)
+            predicted = dynamics.with_pin_velocities(state.velocities + h * force / system.mass[:, None], inputs, h)
+            v = dynamics.damped_velocities(state, predicted, h)
             moved = state.positions + h * (v if cls.uses_new_velocities else state.velocities)
             after = dynamics.state_with_pins(state, moved, v.copy(), inputs, h)
             limit = _RUNAWAY * max(block.size for block in system.blocks)

@@ -142,7 +142,9 @@ def newmark(scene: Scene, start: Start) -> tuple[np.ndarray, np.ndarray]:
 def predicted_velocities(scene: Scene, start: Start) -> np.ndarray:
     """Return the velocities of the explicit methods."""
     force = scene.force(start.x, start.begin) - (scene.drag(start.x) @ start.v.ravel()).reshape(-1, 3)
-    return scene.damped(start.x, start.v, start.v + start.h * force / scene.mass[:, None])
+    predicted = start.v + start.h * force / scene.mass[:, None]
+    # The forces that hold the pins are part of the predicted velocities.
+    return scene.damped(start.x, start.v, with_hard_pins(scene, start, start.x, predicted)[1])
 
 
 def symplectic(scene: Scene, start: Start) -> tuple[np.ndarray, np.ndarray]:
