@@ -9,10 +9,11 @@
     python tools/mutate.py --page --known      write the page from the results of earlier runs
     python tools/mutate.py --jobs 2            number of parallel jobs
 
-The checkout is not modified. NAMED are faults that an audit once found undetected. The others are drawn from the syntax
-tree with a fixed seed per file, so that an edit changes only the draw of its own file. A fault counts as detected if a
-test fails or takes several times as long as usual. Each fault is run against the tests that should detect it, the most
-specific first, without those marked slow. An undetected fault needs a stronger test, or its reason in EXPLAINED.
+The checkout is not modified. NAMED are faults that an audit once found undetected, and faults of meaning that
+exchanged operators do not reach. The others are drawn from the syntax tree with a fixed seed per file, so that an
+edit changes only the draw of its own file. A fault counts as detected if a test fails or takes several times as long
+as usual. Each fault is run against the tests that should detect it, the most specific first, without those marked
+slow. An undetected fault needs a stronger test, or its reason in EXPLAINED.
 """
 
 from __future__ import annotations
@@ -200,6 +201,110 @@ NAMED = (
         "core/objective/weave_problem.py", "= terms.predicted_velocity + sliding[region.free]",
         "= terms.predicted_velocity", "woven nodes predicted with the yarns' velocity",
     ),
+    Fault(
+        "core/literature/integrators/methods.py",
+        "dynamics.with_pin_velocities(state.velocities + h * force / system.mass[:, None], inputs, h)",
+        "state.velocities + h * force / system.mass[:, None]", "pins predicted as if they were free",
+    ),
+    Fault(
+        "core/literature/damping/damping.py",
+        "one.damp_velocities(positions[part], start_velocities[part], predicted[part], h)",
+        "one.damp_velocities(positions[part], predicted[part], predicted[part], h)",
+        "blocks get the predicted as the start velocities",
+    ),
+    Fault(
+        "core/literature/damping/viscous_dampings.py", "            scale = 0.0\n",
+        "            scale = 1.0 * scale\n", "fibres damp despite values",
+    ),
+    Fault(
+        "core/literature/damping/viscous_dampings.py", "BendingRateDamping(energy, scale * body.stiffness_factor)",
+        "BendingRateDamping(energy, scale)", "bending damping without stiffness factor",
+    ),
+    Fault(
+        "core/yarns/energy.py", "(2.0 * bend * self._bend_stiffness / L)",
+        "(bend * self._bend_stiffness / L)", "bending rate damping of yarns halved",
+    ),
+    Fault(
+        "core/yarns/elements.py", "k * (a / y) ** 3",
+        "k * (a / y) ** 2", "jam curvature by square",
+    ),
+    Fault(
+        "core/yarns/woven_cloth.py", "/ segment_counts[:, None]",
+        "/ (0.0 * segment_counts + 2.0)[:, None]", "yarn directions at ends halved",
+    ),
+    Fault(
+        "core/gait/rollout_batch.py", "m.damping_on * m.stiffness_on / m.stiffness)",
+        "m.damping_on)", "gait: damper on without stiffness",
+    ),
+    Fault(
+        "core/contact/collisions.py", "forward * (1.0 + cosine) + backward * (1.0 - cosine)",
+        "forward * (1.0 - cosine) + backward * (1.0 + cosine)", "friction forwards and backwards exchanged",
+    ),
+    Fault(
+        "core/literature/damping/velocity_dampings.py", "            driving_velocities = damped\n",
+        "            driving_velocities = driving_velocities\n", "every sweep uses the first velocities",
+    ),
+    Fault(
+        "core/literature/damping/velocity_dampings.py", "weight = clusters.mass * painted[clusters.node_index]",
+        "weight = painted[clusters.node_index] * 1.0", "ray origin without mass",
+    ),
+    Fault(
+        "core/literature/damping/torque.py",
+        "forces[clusters.node_index] * (clusters.mass / clusters.mesh.mass[clusters.node_index])[:, None]",
+        "forces[clusters.node_index] * 1.0", "remove_torque gives each cluster the whole force",
+    ),
+    Fault(
+        "core/literature/damping/torque.py", "_along_rays(damping_forces, origins), share)",
+        "_along_rays(damping_forces, origins), clusters.mass_fractions)", "net force of rays by mass, not by weight",
+    ),
+    Fault(
+        "core/literature/damping/clusters.py", "adjacency = mesh.adjacency + eye(len(mesh.mass))",
+        "adjacency = mesh.adjacency + 0.0 * eye(len(mesh.mass))", "rings without their node",
+    ),
+    Fault(
+        "core/literature/damping/viscous_dampings.py", '"XYZ".index',
+        '"YXZ".index', "axis of anisotropy permuted",
+    ),
+    Fault(
+        "core/literature/integrators/methods.py", "2.0 * middle - velocities, inputs",
+        "2.0 * middle - state.velocities, inputs", "midpoint reflects undamped velocities",
+    ),
+    Fault(
+        "core/literature/integrators/methods.py", "replace(one, start=0.5 * (one.start + one.end))",
+        "replace(one, start=one.start)", "Newmark pins start at the start",
+    ),
+    Fault(
+        "core/literature/integrators/integrator.py", "start_inputs = tuple(one.at_start() for one in inputs)",
+        "start_inputs = tuple(inputs)", "start force with the pins' end",
+    ),
+    Fault(
+        "core/yarns/energy.py", "line * mean, -line * mean]",
+        "0.0 * mean, -0.0 * mean]", "yarn does not fall when it slides",
+    ),
+    Fault(
+        "core/yarns/woven_cloth.py", "[yarn.closed or 0 < at < k - 1 for at in range(k)]",
+        "[0 < at < k - 1 for at in range(k)]", "closed yarns do not slide at their seam",
+    ),
+    Fault(
+        "core/materials/plastic_flow.py", "self._limit_strain(factors @ flow[flowing]",
+        "self._limit_strain(flow[flowing] @ factors", "plastic flow applied on the wrong side",
+    ),
+    Fault(
+        "core/simulation/muscle_control.py", "count = np.where(is_auto, count, 0.0)",
+        "count = np.where(is_auto, count, count)", "released muscle keeps its count",
+    ),
+    Fault(
+        "core/scene/muscles.py", "one.delay * fps / one.fps",
+        "one.delay * one.fps / fps", "delay scaled by the inverse frame rate",
+    ),
+    Fault(
+        "core/system/switched_springs.py", "self.stiffness_ratios * self.damping_times[:, 1]",
+        "self.damping_times[:, 1]", "damper of an active muscle without its stiffness",
+    ),
+    Fault(
+        "core/bodies/muscle_springs.py", 'order = np.argsort(body.dampers, kind="stable")',
+        'order = np.argsort(-body.dampers, kind="stable")', "weakest of coincident dampers",
+    ),
 )  # fmt: skip
 
 # Number of faults drawn per file, and the tests that should detect them, the most specific first.
@@ -253,6 +358,7 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/geometry/collision/intersections.py": (5, "intersections move_out penetration"),
     "core/contact/contact_hysteresis.py": (2, "contact_hysteresis contact"),
     "core/materials/plastic_flow.py": (7, "reference_plastic plastic"),
+    "core/scene/muscles.py": (1, "muscles gait_search"),
     "core/simulation/muscle_control.py": (6, "muscles"),
     "core/system/switched_springs.py": (3, "muscles"),
     "core/objective/weave_problem.py": (6, "reference_yarns weave weave_contact"),
@@ -263,6 +369,7 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/yarns/yarns.py": (2, "weave"),
     "core/system/weave_term.py": (1, "reference_yarns weave"),
     "core/contact/contact_model.py": (2, "edge_pairs contact_detection contact_energy contact_invariance contact"),
+    "core/contact/collisions.py": (2, "contact_coefficients contact_detection woven_bodies"),
     "core/contact/contact_history.py": (2, "contact_detection contact_coefficients contact_hysteresis"),
     "core/contact/edge_contacts.py": (2, "contact_detection contact_folds edge_pairs"),
     "core/contact_response/impacts.py": (2, "contact_energy contact_invariance contact"),
