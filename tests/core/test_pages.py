@@ -21,7 +21,7 @@ from test_citations import numbers
 QUICK = {
     "springs": {"_lost", "_block", "_quarters"},
     "young": {"_background", "_modes", "_table_4_2"},
-    "srd": {"_cost", "_shirts", "_stiffness"},
+    "srd": {"_cost", "_shirts", "_sliding", "_stiffness"},
 }
 
 

@@ -13,7 +13,7 @@ from dampsim.core.literature.damping.damping import Damping, retained_fraction
 from dampsim.core.literature.damping.torque import TORQUE_SCHEMES, remove_torque
 from dampsim.core.literature.damping.velocity_dampings import edge_incidence, largest_edge_eigenvalue
 from dampsim.core.literature.integrators import INTEGRATORS
-from dampsim.core.literature.papers.compare import largest_stable_step, released_bar, run_case, sliver_bar
+from dampsim.core.literature.papers.compare import largest_stable_step, released_bar, run_case, sliver_bar, thrown_bar
 from dampsim.core.literature.papers.rate_step import PerStepDamping
 from dampsim.core.materials import StableNeoHookean, StVK
 from dampsim.core.measure.release import angular_momentum, linear_momentum
@@ -227,19 +227,22 @@ def _steps() -> tuple[str, dict[str, list[float]]]:
                 # A linear programme in every step is slow.
                 tried = gamma < 1.0 or dials.get("torque") != "PROGRAMME"
                 values.append(1e3 * largest_stable_step(case, explicit, method) if tried else np.nan)
-                cells.append(_step(values[-1]) if tried else "")
+                cells.append(f"{values[-1]:.3g}" if tried else "")
         found[f"{label} {torque}".strip()] = values
         rows.append(cells)
+    free = thrown_bar()
+    whole = damping.make_damping(_kind("DIRECT"), free.system, gamma=1.0, clusters="BODY", torque="NONE")
+    found["free bar"] = [1e3 * largest_stable_step(free, explicit, PerStepDamping(whole))]
     head = ["damping", "torque", "bar, γ = ½", "bar, γ = 1", "slivers, γ = ½", "slivers, γ = 1"]
     text = (
         "\n## The largest stable step\n\n"
         "A clamped bar (E = 200 kPa, 192 tetrahedra), and the same bar with every other layer 20 times thinner (slivers), with symplectic Euler. The\n"
-        "table gives the longest step in ms, found to 2%, for which the energy after 200 steps is below 20 times its initial value. *any* means that\n"
-        "0.1 s is stable too. γ is removed in every step regardless of its length, as in the paper.\n\n"
+        "table gives the longest step in ms, found to 2%, for which the energy after 200 steps is below 20 times its initial value. γ is removed in\n"
+        "every step regardless of its length, as in the paper.\n\n"
         + table(head, rows)
-        + "\nDirect damping of the whole body ignores pins: it damps relative to the mean motion of all nodes, pinned ones included. Scheme (c) is tried\n"
-        "only for the body, because a linear programme for each element in every step takes hours. (d) and *none* with γ = 1 remove all motion that\n"
-        "could grow, and the bar creeps.\n"
+        + "\nDirect damping of the whole body damps relative to the mean motion of all nodes, pinned ones included. With γ = 1, (d) and *none* leave\n"
+        "only rigid motions, which the elements at the pins resist. Scheme (c) is tried only for the body, because a linear programme for each\n"
+        "element in every step takes hours.\n"
     )
     return text, found
 
@@ -330,7 +333,7 @@ def _alike(made: Array, given: Array, whole: Clusters) -> float:
 
 def _step(value: float) -> str:
     """Format a step in ms. The search ends at 0.13 s."""
-    return f"{value:.3g}" if value < 100.0 else "any"
+    return f"{value:.3g} ms" if value < 100.0 else "any step"
 
 
 def _more(value: float, than: float) -> str:
@@ -371,9 +374,10 @@ def schmedding() -> str:
         Claim("abstract, 1: damping improves stability, and badly shaped meshes can be handled", PARTLY,
               f"springs {_more(springs[1], none[1])} on the bar and {_more(springs[3], none[3])} with slivers (γ = 1), (a) then (b) {_more(own[1], none[1])} and "
               f"{_more(own[3], none[3])}; slivers still need steps {none[1] / own[3]:.1f} times shorter than the undamped bar"),
-        Claim("4: the damping (7) makes any step stable", PARTLY if steps["direct, body none"][1] > 100.0 else FAILS,
-              f"γ = 1 without a projection: any step, also with slivers; γ = ½: {steps['direct, body none'][0]:.3g} ms. With the torque "
-              f"removed: (a) {glob['EDGES_PRINTED'][1]:.3g} ms, (b) {glob['RADII'][1]:.3g}, (d) {_step(glob['RIGID'][1])}"),
+        Claim("4: the damping (7) makes any step stable", PARTLY if steps["free bar"][0] > 100.0 else FAILS,
+              f"γ = 1 without a projection: {_step(steps['free bar'][0])} for a free bar; {steps['direct, body none'][1]:.3g} ms for the clamped one, whose mean motion "
+              f"pulls at the pins (undamped {none[1]:.3g}), and {steps['direct, body none'][3]:.3g} with slivers (undamped {none[3]:.3g}); γ = ½: {steps['direct, body none'][0]:.3g} ms. With the torque "
+              f"removed: (a) {glob['EDGES_PRINTED'][1]:.3g} ms, (b) {glob['RADII'][1]:.3g}, (d) {glob['RIGID'][1]:.3g}"),
         Claim("3.1: many iterations of springs improve stability", HOLDS,
               f"γ = ½: {springs[0]:.3g} ms with one sweep, {steps['springs, 10 sweeps'][0]:.3g} with 10, {steps['springs, 100 sweeps'][0]:.3g} with 100; slivers "
               f"{springs[2]:.3g}, {steps['springs, 10 sweeps'][2]:.3g}, {steps['springs, 100 sweeps'][2]:.3g}"),
@@ -406,8 +410,9 @@ def schmedding() -> str:
         Claim("4: local damping without projection is much more stable, and rotates the body", HOLDS,
               f"γ = 1: {free[1]:.3g} ms instead of {radii[1]:.3g}, slivers {free[3]:.3g} instead of {radii[3]:.3g}; after (a): {no_local[1]:.3g} and {no_local[3]:.3g}; "
               f"angular momentum changes by {turned.angular:.1g}"),
-        Claim("5: global, then local is the best combination", PARTLY if own[0] > max(glob["EDGES_PRINTED"][0], radii[0]) else FAILS,
-              f"bar {own[0]:.3g} ms, against {glob['EDGES_PRINTED'][0]:.3g} and {radii[0]:.3g} alone; ours, (d) then (d), {steps['direct, body, then elements (d), then (d)'][0]:.3g}, "
+        Claim("5: global, then local is the best combination", PARTLY if any(own[k] > 1.02 * max(glob["EDGES_PRINTED"][k], radii[k]) for k in (0, 1)) else FAILS,
+              f"bar {own[0]:.3g} ms (γ = ½) and {own[1]:.3g} (γ = 1), against {glob['EDGES_PRINTED'][0]:.3g} and {glob['EDGES_PRINTED'][1]:.3g} with (a) alone, "
+              f"{radii[0]:.3g} and {radii[1]:.3g} with (b) alone; ours, γ = ½, (d) then (d), {steps['direct, body, then elements (d), then (d)'][0]:.3g}, "
               f"(a) then (a) with our factor {steps['direct, body, then elements (a), our factor, then (a), our factor'][0]:.3g}"),
         Claim("2: predicted velocities do better than current ones", HOLDS,
               f"springs, γ = ½: {springs[0]:.3g} ms instead of {steps['springs, by the current velocities'][0]:.3g}, which is less than undamped ({none[0]:.3g})"),

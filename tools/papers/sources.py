@@ -196,7 +196,7 @@ figure 1 | yarn-level shirt of a million nodes | no: a step of that size takes t
 section 4, corotational strain | future work in the paper | panel: *Strain*: *Stretch*; `core/materials/strains.py` | srd: Corotational
 section 7, nonlinear, anisotropic, heterogeneous potentials | future work in the paper | panel: *Anisotropy* and *Axis*, *Damping Group*; not nonlinear, because the paper gives no formula | test: anisotropic_strain_rate_damping; test: painted_damping_scales_elements
 (18) | forces of sliding coordinates, with the smearing part | panel *Kind*: *Weave*; `core/yarns/elements.py` and `core/yarns/energy.py`; [physics, section 10](explanation/physics/10-woven-cloth.md) | test: yarn_energy_and_gradient_match_paper
-(19) | Jacobian with respect to positions, with sliding | not needed: damping is evaluated at the start of the step and has no such Jacobian; the paper drops the last part too | srd: The changed Jacobian
+(19) | Jacobian with respect to positions, with sliding | not needed: damping is evaluated at the start of the step and has no such Jacobian; the paper drops the last part too | srd: (19); srd: The changed Jacobian
 (20), (22), (23) | bending of rods, two strains | `core/materials/rod_bending.py`; panel *Kind*: *Rope*, and *Weave* with both of its rates | srd: (23); srd: Forces of a nearly straight rod
 (21), (24) | their rates | `core/materials/rod_bending.py`, with the minus sign that is missing in print | srd: (21) and (24)
 figure 3, left | hanging and swinging cloth, β = 0.15 | `core/literature/papers/flat_scenes.py`; pictures of [hanging](validation/srd_hang.svg) and [swinging](validation/srd_swing.svg); panel *Kind*: *Cloth* | srd: A hanging cloth; srd: A swinging cloth
