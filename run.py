@@ -93,7 +93,7 @@ def build_kernel() -> None:
     except SystemExit:
         if os.environ.get("DAMPSIM_CI"):
             raise
-        print("The kernel could not be compiled. numpy replaces it and takes about 1.5 times as long.", flush=True)
+        print("The kernel could not be compiled. numpy replaces it; cloth takes ten times as long.", flush=True)
 
 
 def install_readers() -> None:
