@@ -16,8 +16,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..base.arrays import Array
+from ..settle.controls import SettleLaw, has_new_bounce
 from ..settle.first_mode import FirstModeLaw
-from ..settle.waveform import REST_FRACTION
+from ..settle.keyed_curve import CURVE_PHASES, CurvePoint, phase_to_rest, tempo_on_time
+from ..settle.law import DeformationLaw
+from ..settle.waveform import REST_FRACTION, WaveformLaw
 from ..system.region import Region
 
 # Envelope of the law, over the largest deflection, below which steps search the equilibrium.
@@ -26,6 +29,7 @@ _LATE_ENVELOPE = 0.1
 _SEARCH_PHASE = 8.0
 # Bounds of the decay over that of the law.
 _DECAYS = (0.35, 10.0)
+_UNKNOWN_POINT = CurvePoint(0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class SlackSwing:
     largest: largest deflection from the hanging shape so far, m; infinite if the shape is unknown.
     remaining_time: until rest at the start of a step that searches the equilibrium, s; infinite in others.
     decay: of the law, 1/s.  acceleration: (3,) m/s^2, external.
+    tempo: factor on the decay and the frequency of the law since Bounce has changed.
+    point: of the first mode's curve at the end of the step.
     """
 
     path: float
@@ -45,19 +51,38 @@ class SlackSwing:
     remaining_time: float
     decay: float
     acceleration: Array
+    tempo: float = 1.0
+    point: CurvePoint = _UNKNOWN_POINT
 
     @staticmethod
     def read(numbers: Array) -> SlackSwing:
-        """Return the swing in an array (8,)."""
+        """Return the swing in an array (11,)."""
         path, phase, largest, left, decay = (float(one) for one in numbers[:5])
         largest, left = (math.inf if one < 0.0 else one for one in (largest, left))
-        return SlackSwing(path, phase, largest, left, decay, numbers[5:])
+        tempo, position, rate = (float(one) for one in numbers[8:])
+        return SlackSwing(path, phase, largest, left, decay, numbers[5:8], tempo, CurvePoint(position, rate))
 
     @property
     def numbers(self) -> Array:
-        """Array (8,) of the swing. Infinite lengths and times are negative, because caches hold finite numbers only."""
+        """Array (11,) of the swing. Infinite lengths and times are negative, since caches hold finite numbers only."""
         largest, left = (-1.0 if math.isinf(one) else one for one in (self.largest, self.remaining_time))
-        return np.array([self.path, self.phase, largest, left, self.decay, *self.acceleration])
+        point = self.point
+        curve = (self.tempo, point.position, point.rate)
+        return np.array([self.path, self.phase, largest, left, self.decay, *self.acceleration, *curve])
+
+    def law(self, law: DeformationLaw) -> DeformationLaw:
+        """Return the law at the swing's tempo."""
+        if self.tempo == 1.0 or not isinstance(law, FirstModeLaw | WaveformLaw):
+            return law
+        return replace(law, decay=law.decay * self.tempo, frequency=law.frequency * self.tempo)
+
+    def with_new_bounce(self, law: SettleLaw, former: SettleLaw) -> SlackSwing:
+        """Return the swing with the same part of the settle time left, at the tempo at which the curve rests then."""
+        whole, former_whole = (one.decay * one.settle_time for one in (law, former))
+        left = (former.rest_phase - self.phase) * whole / former_whole
+        curve = self.point.path(law, CURVE_PHASES)
+        tempo = tempo_on_time(law, phase_to_rest(np.abs(curve), 1.0), left / law.decay)
+        return replace(self, phase=law.rest_phase - left, tempo=tempo)
 
 
 UNKNOWN_SWING = SlackSwing(-1.0, 0.0, math.inf, math.inf, 0.0, np.zeros(3))
@@ -74,6 +99,16 @@ def can_steer_slack(region: Region, law: object) -> bool:
     )
 
 
+def can_follow_curve(region: Region, law: object) -> bool:
+    """Return whether a region swings about its pins under the waveform law, so that its curve is known after a stop."""
+    return (
+        isinstance(law, WaveformLaw)
+        and law.settle_scale is None
+        and not region.rigid_modes
+        and len(region.constrained_nodes) > 0
+    )
+
+
 def known_swings(numbers: Array | None, count: int) -> list[SlackSwing] | None:
     """Return the swings of so many regions in an array of the history, if it has them."""
     if numbers is None or numbers.shape != (count, len(UNKNOWN_SWING.numbers)):
@@ -82,7 +117,7 @@ def known_swings(numbers: Array | None, count: int) -> list[SlackSwing] | None:
 
 
 def next_slack_swing(
-    law: FirstModeLaw,
+    law: SettleLaw,
     last: SlackSwing | None,
     speed: float,
     deflection: float,
@@ -90,6 +125,7 @@ def next_slack_swing(
     h: float,
     has_stopped: bool,
     is_outward: bool,
+    former: object = None,
 ) -> SlackSwing:
     """Return the swing in a step of h s that begins.
 
@@ -97,13 +133,19 @@ def next_slack_swing(
     deflection: largest distance of a node from the hanging shape, m; infinite if unknown.
     acceleration: (3,) m/s^2, external.  has_stopped: whether the reference motion stopped at the start of the step.
     is_outward: whether the nodes move away from the hanging shape.
+    former: law of the last step if the dials are new.
     """
     if last is None or last.path < 0.0 or has_stopped or not np.array_equal(last.acceleration, acceleration):
         lead = law.time_to_peak if has_stopped else 0.0
-        return SlackSwing(0.0, law.decay * (h - lead), deflection, math.inf, law.decay, acceleration)
+        point = (CurvePoint.stopped(law) if has_stopped else CurvePoint(1.0, 0.0)).after(law, law.decay * h)
+        phase = law.decay * (h - lead)
+        return SlackSwing(0.0, phase, deflection, math.inf, law.decay, acceleration, point=point)
+    if isinstance(former, FirstModeLaw | WaveformLaw) and has_new_bounce(law, former):
+        last = last.with_new_bounce(law, former)
     following, largest = last.phase + law.decay * h, max(last.largest, deflection)
-    if last.phase <= 0.0:
-        return replace(last, phase=following, largest=largest, decay=law.decay)
+    point = last.point.after(law, law.decay * last.tempo * h)
+    if last.phase <= 0.0 or isinstance(law, WaveformLaw):
+        return replace(last, phase=following, largest=largest, decay=law.decay, point=point)
     # The last visible swing turns first, unless the region moves away to another equilibrium.
     turn = law.last_swing_phase
     is_swinging = is_outward and turn > 0.0 and last.phase < 0.5 * (turn + law.rest_phase)
@@ -111,12 +153,15 @@ def next_slack_swing(
         is_swinging and math.isinf(last.remaining_time)
     )
     left = max(law.rest_phase - last.phase, 0.0) / law.decay if is_late else math.inf
-    return SlackSwing(last.path + h * speed, following, largest, left, law.decay, acceleration)
+    path = last.path + h * speed
+    return SlackSwing(path, following, largest, left, law.decay, acceleration, last.tempo, point)
 
 
-def search_law(law: FirstModeLaw, swing: SlackSwing, h: float) -> FirstModeLaw:
+def search_law(law: SettleLaw, swing: SlackSwing, h: float) -> DeformationLaw:
     """Return the law of a step of h s."""
-    return law if math.isinf(swing.remaining_time) else replace(law, decay=_SEARCH_PHASE / h, frequency=0.0)
+    if math.isinf(swing.remaining_time):
+        return swing.law(law)
+    return replace(law, decay=_SEARCH_PHASE / h, frequency=0.0)
 
 
 def relaxed_part(swing: SlackSwing, way: float, h: float) -> float:

@@ -26,6 +26,7 @@ from ..base.arrays import Array, take_rows
 from ..geometry.mesh.rigid_motion import fit_rigid_motion, fit_rigid_motions
 from ..settle.controls import Controls, has_new_bounce, history_change
 from ..settle.first_mode import FirstModeLaw
+from ..settle.keyed_curve import CURVE_PHASES, phase_to_rest, tempo_on_time
 from ..settle.law import DeformationLaw
 from ..settle.waveform import SECOND_ROOT_RATIO, WaveformLaw
 from ..system.inputs import Inputs
@@ -35,7 +36,15 @@ from ..system.system import System
 from ..system.term import StiffnessScaling
 from .factorised_system import FactorisedSystem
 from .reference_motion import RegionSlice, StepContext, reference_velocities, reference_velocity
-from .slack_steering import UNKNOWN_SWING, can_steer_slack, known_swings, next_slack_swing, relaxed_part, search_law
+from .slack_steering import (
+    UNKNOWN_SWING,
+    can_follow_curve,
+    can_steer_slack,
+    known_swings,
+    next_slack_swing,
+    relaxed_part,
+    search_law,
+)
 from .step_potential import ThetaWeights, step_start_forces
 
 # Bounds of the pace without and with overshoot.
@@ -64,23 +73,40 @@ class SwingRecord:
 
     swing: Y in m; negative while other forces act.  phase: phi since the largest swing.  pace: a'/a in the last step.
     acceleration: (3,) m/s^2, external, in the last step.
+    tempo: factor on the decay and the frequency of the law since Bounce has changed.
+    progress: part of the settle time that is over.
     """
 
     swing: float
     phase: float
     pace: float
     acceleration: Array
+    tempo: float = 1.0
+    progress: float = 0.0
 
     @staticmethod
     def read(numbers: Array) -> SwingRecord:
-        """Return the record in an array (6,)."""
-        swing, phase, pace = (float(one) for one in numbers[:3])
-        return SwingRecord(swing, phase, pace, numbers[3:])
+        """Return the record in an array (8,)."""
+        swing, phase, pace, tempo, progress = (float(one) for one in numbers[:5])
+        return SwingRecord(swing, phase, pace, numbers[5:], tempo, progress)
 
     @property
     def numbers(self) -> Array:
-        """Array (6,) of the record."""
-        return np.array([self.swing, self.phase, self.pace, *self.acceleration])
+        """Array (8,) of the record."""
+        return np.array([self.swing, self.phase, self.pace, self.tempo, self.progress, *self.acceleration])
+
+    def after(self, law: WaveformLaw, h: float) -> SwingRecord:
+        """Return the record h s later."""
+        phase, progress = self.phase + law.decay * self.tempo * h, self.progress + h / law.settle_time
+        return replace(self, phase=phase, progress=progress)
+
+    def law(self, law: DeformationLaw) -> DeformationLaw:
+        """Return the law at the record's tempo and pace."""
+        return self.waveform(law) if isinstance(law, WaveformLaw) else law
+
+    def waveform(self, law: WaveformLaw) -> WaveformLaw:
+        """Return the law at the record's tempo and pace."""
+        return replace(law, decay=law.decay * self.tempo * self.pace, frequency=law.frequency * self.tempo)
 
 
 def steer(
@@ -90,13 +116,14 @@ def steer(
     system, laws = stepper.system, controls.laws
     if controls.is_static or controls.yarns:
         return state, controls
-    if any(can_steer_slack(region, law) for region, law in zip(system.regions, laws, strict=True)):
+    can_follow = can_steer_slack if stepper.is_pinned_solid else _can_follow
+    if any(can_follow(region, law) for region, law in zip(system.regions, laws, strict=True)):
         return _steer_slack(stepper, state, inputs, h, controls)
     if not stepper.is_pinned_solid or not any(isinstance(law, WaveformLaw) for law in laws):
         return state, controls
     own = state.history.block(system.name)
     known = None
-    if own.steering is not None and own.steering.shape == (len(laws), 6):
+    if own.steering is not None and own.steering.shape == (len(laws), 8):
         known = [SwingRecord.read(row) for row in own.steering]
     acceleration = _uniform_acceleration(stepper, state, inputs)
     if acceleration is None and own.steering is None:
@@ -114,25 +141,26 @@ def steer(
         ]
     own = replace(own, steering=np.array([one.numbers for one in records]))
     state = replace(state, history=state.history.with_block(system.name, own))
-    paces = [one.pace for one in records]
-    last_paces = [1.0] * len(laws) if known is None else [one.pace for one in known]
-    if all(pace == 1.0 for pace in (*paces, *last_paces)):
+    last_records = [unsteered] * len(laws) if known is None else known
+    if all(one.pace == one.tempo == 1.0 for one in (*records, *last_records)):
         return state, controls
     steered, former = (
-        tuple(
-            replace(law, decay=law.decay * pace) if isinstance(law, WaveformLaw) else law
-            for law, pace in zip(some, own_paces, strict=True)
-        )
-        for some, own_paces in ((laws, paces), (controls.former_laws or laws, last_paces))
+        tuple(one.law(law) for one, law in zip(own_records, some, strict=True))
+        for own_records, some in ((records, laws), (last_records, controls.former_laws or laws))
     )
-    if controls.former_laws:
+    has_new_tempo = any(one.tempo != last.tempo for one, last in zip(records, last_records, strict=True))
+    if controls.former_laws or has_new_tempo:
         return state, replace(controls, laws=steered, former_laws=former)
     # The motion goes on at another pace, as after a change of the dials. With overshoot only the decay changes.
     ratios = tuple(
-        pace / last if isinstance(law, WaveformLaw) and law.frequency == 0.0 else 1.0
-        for law, pace, last in zip(laws, paces, last_paces, strict=True)
+        one.pace / last.pace if isinstance(law, WaveformLaw) and law.frequency == 0.0 else 1.0
+        for law, one, last in zip(laws, records, last_records, strict=True)
     )
     return state, replace(controls, laws=steered, velocity_ratios=ratios)
+
+
+def _can_follow(region: Region, law: DeformationLaw) -> bool:
+    return can_steer_slack(region, law) or can_follow_curve(region, law)
 
 
 def _steer_slack(
@@ -148,26 +176,34 @@ def _steer_slack(
         places = [
             place
             for place, (region, law) in enumerate(zip(system.regions, laws, strict=True))
-            if place not in touched and can_steer_slack(region, law)
+            if place not in touched and _can_follow(region, law)
         ]
         motions = reference_velocities(
             context, [system.regions[place] for place in places], [stepper.region_slices[place] for place in places]
         )
         places = [place for place, one in zip(places, motions, strict=True) if not one.at_undeformed.any()]
-        deflections = _slack_deflections(stepper, context, controls, places)
-        for place, away in zip(places, deflections, strict=True):
-            region, law = system.regions[place], laws[place]
-            assert isinstance(law, FirstModeLaw)
+        searched = [place for place in places if isinstance(laws[place], FirstModeLaw)]
+        deflections = dict(zip(searched, _slack_deflections(stepper, context, controls, searched), strict=True))
+        for place in places:
+            region, law, away = system.regions[place], laws[place], deflections.get(place)
+            assert isinstance(law, FirstModeLaw | WaveformLaw)
             speed = _largest(take_rows(state.velocities, region.free))
             has_stopped = bool(take_rows(state.reference, region.free).any())
             deflection = math.inf if away is None else _largest(away)
             is_outward = away is not None and float((away * take_rows(state.velocities, region.free)).sum()) > 0.0
             last = None if known is None else known[place]
-            swings[place] = next_slack_swing(law, last, speed, deflection, acceleration, h, has_stopped, is_outward)
+            former = controls.former_laws[place] if controls.former_laws else None
+            swings[place] = next_slack_swing(
+                law, last, speed, deflection, acceleration, h, has_stopped, is_outward, former
+            )
             steered[place] = search_law(law, swings[place], h)
     own = replace(own, steering=np.array([one.numbers for one in swings]))
     state = replace(state, history=state.history.with_block(system.name, own))
-    return state, replace(controls, laws=tuple(steered))
+    last_swings = [UNKNOWN_SWING] * len(laws) if known is None else known
+    former_laws = controls.former_laws
+    if former_laws or any(one.tempo != last.tempo for one, last in zip(swings, last_swings, strict=True)):
+        former_laws = tuple(last.law(law) for last, law in zip(last_swings, former_laws or laws, strict=True))
+    return state, replace(controls, laws=tuple(steered), former_laws=former_laws)
 
 
 def relax(system: System, before: State, after: State, h: float) -> State:
@@ -248,7 +284,7 @@ class _SteeredStep:
         factors = self.controls.stiffness_per_block(len(context.system.blocks))
         history = context.system.deformation_history(context.state)
         # The largest swing follows this step's start by the lead.
-        fresh = SwingRecord(0.0, law.decay * (h - law.time_to_peak), 1.0, a)
+        fresh = SwingRecord(0.0, law.decay * (h - law.time_to_peak), 1.0, a, progress=h / law.settle_time)
         hanging = region.hanging_shape
         if (hanging is None and a.any()) or (hanging is not None and not np.array_equal(hanging.factors, factors)):
             return replace(fresh, swing=-1.0)
@@ -256,27 +292,30 @@ class _SteeredStep:
         is_thrown = history is None and not is_at_rest
         if last is None or last.swing < 0.0 or not np.array_equal(last.acceleration, a):
             # Released from the largest swing: at the start of a shot, or where other forces have acted so far.
-            last = SwingRecord(0.0, 0.0, 1.0, a)
+            last = SwingRecord(0.0, 0.0, 1.0, a, progress=law.time_to_peak / law.settle_time)
         if is_thrown:
             return fresh
         if history is not None and (history.elastic_gradient is None or history.force_rate is None):
-            return replace(last, phase=last.phase + law.decay * h)
+            return last.after(law, h)
         velocity = reference_velocity(context, region, self.stepper.region_slices[place]).at_undeformed
         jump = float(np.abs(velocity - take_rows(context.state.reference, region.free)).max())
         if jump / law.natural_frequency > _NEW_SWING_FRACTION * last.swing * math.exp(-max(last.phase, 0.0)):
             return fresh
-        former, former_pace = self.controls.former_laws[place] if self.controls.former_laws else law, last.pace
-        if last.phase > 0.0 and last.swing > 0.0 and has_new_bounce(law, former):
+        dialled = self.controls.former_laws[place] if self.controls.former_laws else None
+        former = None if dialled is None else last.law(dialled)
+        if former is not None and dialled is not None and last.swing > 0.0 and has_new_bounce(law, dialled):
             last = self._with_new_bounce(place, law, former, last, history)
-        following, rest_phase = last.phase + law.decay * h, law.decay * law.release_rest_time
+        following, rest_phase = last.after(law, h), law.decay * law.release_rest_time
         left = rest_phase - last.phase
         is_growing = last.phase < -_ROUNDING
-        number, last_number = (math.floor(one / _PHASE_INTERVAL) for one in (last.phase, 2.0 * last.phase - following))
+        number, last_number = (
+            math.floor(one / _PHASE_INTERVAL) for one in (last.phase, 2.0 * last.phase - following.phase)
+        )
         is_turning = last.pace > 1.0 and last.phase < _turn_phase(law)
         # Without a visible swing, the turn is after rest.
         is_due = not is_growing and left > _LAST_PHASE and (number != last_number or is_turning)
         if last.phase > _PEAK_PHASE and not is_due:
-            return replace(last, phase=following)
+            return following
         pace = last.pace
         y, rotation, error = self._deflection(place, factors)
         swing = max(_largest(y), last.swing)
@@ -285,18 +324,11 @@ class _SteeredStep:
         if is_growing or not is_known:
             pace = 1.0
         elif is_due:
-            former_at_pace = self._at_pace(former, former_pace) if self.controls.former_laws else None
-            envelope = self._envelope(
-                region, replace(law, decay=law.decay * last.pace), rotation, factors, history, former_at_pace
-            )
+            envelope = self._envelope(region, last.waveform(law), rotation, factors, history, former)
             pace = float(np.clip(steered_pace(law, swing, last.phase, envelope), *_PACES[law.frequency > 0.0]))
             turn = turning_pace(law, swing, last.phase, envelope)
             pace = max(pace, turn) if turn > 1.0 else pace
-        return SwingRecord(swing, following, pace, a)
-
-    @staticmethod
-    def _at_pace(law: DeformationLaw, pace: float) -> WaveformLaw | None:
-        return replace(law, decay=law.decay * pace) if isinstance(law, WaveformLaw) else None
+        return replace(following, swing=swing, pace=pace)
 
     def _with_new_bounce(
         self,
@@ -306,15 +338,19 @@ class _SteeredStep:
         last: SwingRecord,
         history: DeformationHistory | None,
     ) -> SwingRecord:
-        """Return a record with the phase at which the law has the region's envelope. former: law of the last step."""
+        """Return a record with the phase of the law's curve and the tempo at which it rests on time.
+
+        former: law of the last step.
+        """
         if history is None or not isinstance(former, WaveformLaw):
             return last
         region = self.context.system.regions[place]
         factors = self.controls.stiffness_per_block(len(self.context.system.blocks))
         rotation = _undeformed_positions(self.context, region, self.stepper.region_slices[place])[1]
-        envelope = self._envelope(region, law, rotation, factors, history, self._at_pace(former, last.pace))
-        relative = max(envelope / (law.release_envelope * last.swing), _MIN_ENVELOPE)
-        return replace(last, phase=max(-math.log(relative), _ROUNDING), pace=1.0)
+        c, change = self._late_deflection(region, law, rotation, factors, history, former)
+        phase, rest_phase = phases_of_curve(law, c, change, self.context.h, last.swing)
+        tempo = tempo_on_time(law, rest_phase, (1.0 - last.progress) * law.settle_time)
+        return replace(last, phase=phase, pace=1.0, tempo=tempo)
 
     def _deflection(self, place: int, factors: Array) -> tuple[Array, Array, float]:
         """Return the deflection (f, 3) m from the equilibrium in the rest frame, the rotation, and an error in m."""
@@ -348,33 +384,55 @@ class _SteeredStep:
         rotation: Array,
         factors: Array,
         history: DeformationHistory | None,
-        former: WaveformLaw | None = None,
+        former: DeformationLaw | None,
     ) -> float:
-        """Return the envelope E in m of the deflection late in the swing.
+        """Return the envelope E in m of the deflection late in the swing, see _late_deflection()."""
+        if history is not None:
+            return law_envelope(
+                law, *self._late_deflection(region, law, rotation, factors, history, former), self.context.h
+            )
+        context, system = self.context, self.context.system
+        forces = step_start_forces(
+            system, context.state, context.inputs, factors, context.h, ThetaWeights(1.0, 0.0)
+        ).elastic_gradient
+        assert forces is not None
+        force = self._unbalanced_force(region, forces, rotation, factors)
+        return law.release_envelope * _largest(self._compliance(region, force, factors))
 
-        law: of the last step, or with new dials.  former: of the last step if the dials are new.
+    def _unbalanced_force(self, region: Region, elastic: Array, rotation: Array, factors: Array) -> Array:
+        """Return the elastic force beyond the load (f, 3) N in the rest frame. elastic: (n, 3) N at a factor of 1."""
+        system, free = self.context.system, region.free
+        scale = factors[system.node_blocks()[free]][:, None]
+        return np.asarray((scale * elastic[free] - system.mass[free][:, None] * self.acceleration) @ rotation)
+
+    def _late_deflection(
+        self,
+        region: Region,
+        law: WaveformLaw,
+        rotation: Array,
+        factors: Array,
+        history: DeformationHistory,
+        former: DeformationLaw | None,
+    ) -> tuple[Array, Array]:
+        """Return the deflection (f, 3) m late in the swing, and its change in the last step.
+
+        law: of the last step, or with new dials.  former: of the last step if the dials are new; the change is then
+        that of the new law.
         """
         context, free = self.context, region.free
         system, h = context.system, context.h
-        scale = factors[system.node_blocks()[free]][:, None]
-        weight = system.mass[free][:, None] * self.acceleration
-        if history is None:
-            forces = step_start_forces(
-                system, context.state, context.inputs, factors, h, ThetaWeights(1.0, 0.0)
-            ).elastic_gradient
-            assert forces is not None
-            force = (scale * forces[free] - weight) @ rotation
-            return law.release_envelope * _largest(self._compliance(region, force, factors))
         assert history.elastic_gradient is not None
         assert history.force_rate is not None
-        c = self._compliance(region, (scale * history.elastic_gradient[free] - weight) @ rotation, factors)
+        scale = factors[system.node_blocks()[free]][:, None]
+        force = self._unbalanced_force(region, history.elastic_gradient, rotation, factors)
+        c = self._compliance(region, force, factors)
         # The rate is the mean of the last step.
         last_step = h if former is None else self.controls.former_step or h
         change = last_step * self._compliance(region, scale * history.force_rate[free] @ rotation, factors)
         if former is not None:
             ratio, part = history_change(law, former, h, last_step)
             change = ratio * change + part * c
-        return law_envelope(law, c, change, h)
+        return c, change
 
 
 def _largest(vectors: Array) -> float:
@@ -410,20 +468,53 @@ def law_envelope(law: WaveformLaw, c: Array, change: Array, h: float) -> float:
 
     The envelope of the law after a release from 1 is WaveformLaw.release_envelope at the start.
     """
+    return float(_envelopes(law, *_amplitudes(law, c, change, h)).max())
+
+
+def _amplitudes(law: WaveformLaw, c: Array, change: Array, h: float) -> tuple[Array, Array]:
+    """Return p and q (f, 3) of e^{-at} (p cos wt - q sin wt), or of p e^{-at} + q e^{-2at}, for vectors c at t = 0."""
     z = math.exp(-law.decay * h)
     if law.frequency == 0.0:
         # c = A z^k + B z^2k, whose slow part is A = (c_k - z^2 c_{k-1})/(1 - z).
         second = z**SECOND_ROOT_RATIO
         slow = ((1.0 - second) * c + second * change) / (1.0 - second / z)
-        return _largest(slow) / SECOND_ROOT_RATIO
+        return slow, c - slow
     # c_k = Re A and c_{k-1} = Re(A/z e^{-iwh}).
     cosine, sine = math.cos(law.frequency * h), math.sin(law.frequency * h)
-    imaginary = (z * (c - change) - cosine * c) / sine
+    return c, (z * (c - change) - cosine * c) / sine
+
+
+def _envelopes(law: WaveformLaw, p: Array, q: Array) -> Array:
+    """Return the envelopes (f,) of vectors with amplitudes (f, 3)."""
+    if law.frequency == 0.0:
+        return np.asarray(np.linalg.norm(p, axis=1) / SECOND_ROOT_RATIO)
     # The largest value of |Re(A e^{i phi})|.
-    real_square, imaginary_square = (c**2).sum(axis=1), (imaginary**2).sum(axis=1)
+    real_square, imaginary_square = (p**2).sum(axis=1), (q**2).sum(axis=1)
     squares, half = 0.5 * (real_square + imaginary_square), 0.5 * (real_square - imaginary_square)
-    product = (c * imaginary).sum(axis=1)
-    return float(np.sqrt((squares + np.hypot(half, product)).max()))
+    return np.asarray(np.sqrt(squares + np.hypot(half, (p * q).sum(axis=1))))
+
+
+def phases_of_curve(law: WaveformLaw, c: Array, change: Array, h: float, swing: float) -> tuple[float, float]:
+    """Return the phase since the largest swing of vectors (f, 3) that follow a law, and the phase that is left to rest.
+
+    change: of the vectors in the last step of h s.  swing: largest one so far, m. Before the largest swing, the phase
+    is negative.
+    """
+    p, q = _amplitudes(law, c, change, h)
+    envelopes = _envelopes(law, p, q)
+    place, phases = int(envelopes.argmax()), CURVE_PHASES[:, None]
+    if law.frequency == 0.0:
+        path = p[place] * np.exp(-phases) + q[place] * np.exp(-SECOND_ROOT_RATIO * phases)
+    else:
+        turns = law.frequency / law.decay * phases
+        path = np.exp(-phases) * (p[place] * np.cos(turns) - q[place] * np.sin(turns))
+    distances = np.linalg.norm(path, axis=1)
+    peak = int(distances.argmax())
+    rest = phase_to_rest(distances, swing)
+    if peak > 0 and distances[peak] > swing:
+        return -float(phases[peak, 0]), rest
+    relative = max(float(envelopes[place]) / (law.release_envelope * swing), _MIN_ENVELOPE)
+    return max(-math.log(relative), _ROUNDING), rest
 
 
 def _undeformed_positions(context: StepContext, region: Region, slices: Sequence[RegionSlice]) -> tuple[Array, Array]:

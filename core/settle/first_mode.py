@@ -149,6 +149,11 @@ class FirstModeLaw:
         return _rest_phase(self.frequency / self.decay)
 
     @property
+    def settle_time(self) -> float:
+        """Time until rest from a stop, or from a release if it counts from that, s."""
+        return self.rest_phase / self.decay + self.time_to_peak
+
+    @property
     def natural_frequency(self) -> float:
         return math.hypot(self.decay, self.frequency)
 

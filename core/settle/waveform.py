@@ -177,6 +177,16 @@ class WaveformLaw:
         return _release_rest_phase(self.frequency / self.decay) / self.decay
 
     @property
+    def rest_phase(self) -> float:
+        """Phase a t from a release to rest."""
+        return _release_rest_phase(self.frequency / self.decay)
+
+    @property
+    def settle_time(self) -> float:
+        """Time from a stop to rest, s."""
+        return self.release_rest_time + self.time_to_peak
+
+    @property
     def natural_frequency(self) -> float:
         second_root = self.frequency or self.decay * math.sqrt(SECOND_ROOT_RATIO - 1.0)
         return math.hypot(self.decay, second_root)

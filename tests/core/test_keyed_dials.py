@@ -7,14 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hanging_bodies import tail
+from hanging_bodies import flag, tail
 from scipy.linalg import expm
 
 from animated import AnimatedBody
 from builders import DOWN, scene
-from dampsim.core.scene.parameters import BounceBy, DampingBy
+from dampsim.core.scene.parameters import BounceBy, DampingBy, Settings, Struts
 from dampsim.core.settle.controls import Controls, SettleLaw
 from dampsim.core.settle.first_mode import first_mode_law
+from dampsim.core.settle.keyed_curve import CURVE_PHASES, CurvePoint, phase_to_rest
 from dampsim.core.settle.waveform import REST_FRACTION, settle_law
 from dampsim.core.simulation.simulation import Simulation
 from settle_cases import displacements_after_stop, pinned_body, translation_motion
@@ -52,11 +53,17 @@ def rest_frame(settle: Keyed, rest_phase: float = 1.0) -> float:
     return frame + (rest_phase - phase) * settle(STOP + frame + 1.0)
 
 
-def rest_after_stop(body: AnimatedBody, settle: Keyed) -> float:
-    """Return the frames after a stop at which a body rests."""
-    keyed = replace(body, settings_by_frame=lambda frame: replace(body.settings, settle=settle(frame)))
+def rest_after_stop(body: AnimatedBody, settle: Keyed, bounce: Keyed | None = None) -> float:
+    """Return the frames after a stop at which a body rests. bounce: in percent by frame; that of the body if None."""
+
+    def settings(frame: float) -> Settings:
+        overshoot = body.settings.bounce if bounce is None else bounce(frame)
+        return replace(body.settings, settle=settle(frame), bounce=overshoot)
+
+    keyed = replace(body, settings_by_frame=settings)
+    gravity = DOWN * (body.kind not in {"SOLID", "SPRINGS"} or body.settings.struts == Struts.FACES)
     shapes, _, _ = displacements_after_stop(
-        keyed, translation_motion(body.surface, np.array([0.0, 0.02, 0.0])), 24.0, DOWN * (body.kind == "ROPE")
+        keyed, translation_motion(body.surface, np.array([0.0, 0.02, 0.0])), 24.0, gravity
     )
     distance = np.linalg.norm(shapes, axis=2).max(axis=1)
     limit = REST_FRACTION * distance.max()
@@ -81,6 +88,56 @@ def test_keyed_settle_rests_on_time(name: str, bounce: float) -> None:
     assert np.abs(list(late.values())).max() < 1.0, late
 
 
+# Settle in frames and Bounce in percent before and after a key, and the frames from the stop to the key.
+BOUNCE_KEYS = {
+    "solid": ((30.0, 40.0), (30.0, 10.0), 9.0),
+    "net": ((20.0, 30.0), (36.0, 0.0), 6.0),
+    "struts": ((30.0, 0.0), (30.0, 50.0), 9.0),
+    "rope": ((24.0, 50.0), (32.0, 20.0), 8.0),
+    "sheet": ((24.0, 0.0), (24.0, 20.0), 5.0),
+    "shell": ((24.0, 50.0), (18.0, 10.0), 6.0),
+}
+
+
+def body_of_kind(kind: str, **dials: float) -> AnimatedBody:
+    """Return a body of a kind that is pinned at one end."""
+    more = {"bounce_by": BounceBy.DIALLED, **dials}
+    match kind:
+        case "solid":
+            return pinned_body(horn(), 0.05, **more)
+        case "net" | "struts":
+            surface = box((1.0, 0.15, 0.15))
+            edges = np.unique(np.sort(surface.triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)), axis=0)
+            springs = {"stiffness": 500.0, "struts": Struts.FACES if kind == "net" else Struts.VOLUME}
+            return pinned_body(surface, 0.05, kind="SPRINGS", edges=edges, **springs, **more)
+        case "rope":
+            return tail(**more)
+        case "sheet":
+            return flag(7, **more)
+        case _:
+            return flag(7, stiffness=2e5, thickness=3.0, bending=60.0, **more)
+
+
+@pytest.mark.filterwarnings("ignore:Optimal rotation is not uniquely")
+@pytest.mark.parametrize("ramp", [0.0, 6.0])
+@pytest.mark.parametrize("kind", BOUNCE_KEYS)
+def test_keyed_bounce_rests_on_time(kind: str, ramp: float) -> None:
+    """A body of any kind rests where the sum over the frames of 1/Settle is 1, whatever Bounce is keyed to."""
+    (settle, bounce), (next_settle, next_bounce), key = BOUNCE_KEYS[kind]
+
+    def mix(frame: float) -> float:
+        since = frame - STOP - key
+        return float(np.clip(since / ramp, 0.0, 1.0)) if ramp else float(since > 0.0)
+
+    def settle_at(frame: float) -> float:
+        return settle + (next_settle - settle) * mix(frame)
+
+    body = body_of_kind(kind, settle=LONGEST, bounce=bounce, substeps=2)
+    rest = rest_after_stop(body, settle_at, lambda frame: bounce + (next_bounce - bounce) * mix(frame))
+    wanted = rest_frame(settle_at)
+    assert rest == pytest.approx(wanted, abs=max(1.0, 0.05 * wanted))
+
+
 def law_motion(law: SettleLaw, time: float) -> np.ndarray:
     """Return the matrix (2, 2) of (x, x'/w0) after a time in s, from x'' + S x' + w0^2 x = 0 of physics, section 2."""
     if law.frequency > 0.0:
@@ -97,6 +154,24 @@ LAWS: dict[str, Callable[[float, float], SettleLaw]] = {
     "rope": lambda settle, bounce: first_mode_law(settle, bounce, 40.0, has_slack_modes=True, counts_from_stop=True),
     "slack sheet": lambda settle, bounce: replace(LAWS["rope"](settle, bounce), can_snap_taut=True),
 }
+
+
+@pytest.mark.parametrize("bounce", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("name", ["waveform", "rope"])
+def test_curve_of_law_is_exact(name: str, bounce: float) -> None:
+    """The curve from a point is the law's motion, and the one from a stop rests after the settle time."""
+    law = LAWS[name](1.7, bounce)
+    is_first_order = name == "rope" and bounce == 0.0
+    point = CurvePoint(0.4, -0.4 if is_first_order else -0.7)
+    wanted = np.array([0.4, -0.4]) * np.exp(-law.decay * 0.3)
+    if not is_first_order:
+        wanted = law_motion(law, 0.3) @ [0.4, -0.7]
+    after = point.after(law, law.decay * 0.3)
+    np.testing.assert_allclose([after.position, after.rate], wanted, atol=1e-12)
+    np.testing.assert_allclose(point.path(law, np.array([law.decay * 0.3])), wanted[:1], atol=1e-12)
+    curve = np.abs(CurvePoint.stopped(law).path(law, CURVE_PHASES))
+    assert curve.max() == pytest.approx(1.0, abs=1e-4)
+    assert phase_to_rest(curve, 1.0) / law.decay == pytest.approx(1.7, abs=0.005)
 
 
 @pytest.mark.parametrize("h", [1.0 / 72.0, 1.0 / 240.0])
@@ -120,6 +195,19 @@ def test_keyed_mode_follows_continuous_law(name: str, h: float) -> None:
         assert x == pytest.approx(state[0], abs=1e-9 * np.abs(state).max()), step
 
 
+def at_tempo(law: SettleLaw, state: np.ndarray, largest: float, left: float) -> SettleLaw:
+    """Return a law whose decay and frequency are scaled so that its curve from a state (x, x'/w0) rests on time.
+
+    largest: swing so far.  left: s.
+    """
+    step, path = law_motion(law, left / 2000.0), [state]
+    for _ in range(6000):
+        path.append(step @ path[-1])
+    x = np.abs(np.array(path)[:, 0])
+    tempo = float(np.flatnonzero(x > REST_FRACTION * max(largest, x.max()))[-1]) / 2000.0
+    return replace(law, decay=law.decay * tempo, frequency=law.frequency * tempo)
+
+
 # Settle in frames and Bounce in percent, before and after a jump.
 JUMPS = {
     "slower": ((20.0, 30.0), (48.0, 30.0)),
@@ -136,7 +224,7 @@ FEWER_SUBSTEPS = ("slower", "stop to bounce")
 @pytest.mark.parametrize("frame", [7, 12])
 @pytest.mark.parametrize("jump", JUMPS)
 def test_keyed_body_follows_continuous_law(jump: str, frame: int, substeps: int) -> None:
-    """A bar that stops goes on as its law, frame by frame, after a key of both dials.
+    """A bar that stops goes on as its law, at the tempo at which it rests on time, after a key of both dials.
 
     frame: of the key.  substeps: least number, which a larger Bounce raises from the key on.
     """
@@ -152,6 +240,8 @@ def test_keyed_body_follows_continuous_law(jump: str, frame: int, substeps: int)
     )
     x, before = way[frame], law_motion(former, -1.0 / 24.0)[0]
     state = np.array([x, (way[frame - 1] - before[0] * x) / before[1]])
+    left = (1.0 - frame / settle) * next_settle / 24.0
+    law = at_tempo(law, state, float(np.abs(way[: frame + 1]).max()), left)
     wanted = [(law_motion(law, k / 24.0) @ state)[0] for k in range(1, 25)]
     # If the number of substeps falls a frame after the key, the velocity is that of the shorter substeps.
     tolerance = 0.013 if substeps == 1 and jump in FEWER_SUBSTEPS else 0.01

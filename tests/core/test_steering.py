@@ -222,7 +222,7 @@ def test_record_is_stored() -> None:
     frame = list(simulation.frames(replace(simulation.first_frame(), state=state)))[5]
     arrays = history_arrays(frame.state.history)
     again = history_arrays(history_from_arrays(arrays))[body.name]["steering"]
-    assert again.shape == (1, 6)
+    assert again.shape == (1, 8)
     assert again.tobytes() == arrays[body.name]["steering"].tobytes()
 
 
