@@ -11,7 +11,12 @@ from scipy.sparse.linalg import spsolve
 
 from ..base.arrays import Array, Index
 from ..geometry.mesh.rigid_motion import fit_rigid_motion
-from ..solvers.modes import lowest_mode, smallest_eigenvalue, smallest_eigenvalue_above
+from ..solvers.modes import (
+    has_no_eigenvalue_below,
+    lowest_mode,
+    smallest_eigenvalue,
+    smallest_eigenvalue_above,
+)
 from ..system.region import HangingShape, Region
 from ..system.state import State
 from ..system.system import System
@@ -59,12 +64,16 @@ def with_geometric_stiffness(
         tangent = tangent + stiffness_of_load / first_factor
 
     def with_weight(region: Region) -> Region:
+        truss = None
         if region.has_elastic_stiffness:
             found = smallest_eigenvalue(tangent, system.mass, region.free, region.rigid_modes, places=system.rest)
             added = first_factor * (found - system.eigenvalue(region, factors / first_factor))
             is_stable = found > 0.0 or region.rigid_modes > 0
         else:
-            found, is_stable = _net_eigenvalue(system, region, state, factors, stiffness_of_load)
+            truss = _truss_eigenvalue(system, region, state, factors, stiffness_of_load)
+            found, is_stable = truss or 0.0, True
+            if truss is None:
+                found, is_stable = _net_eigenvalue(system, region, state, factors, stiffness_of_load)
             added = found - system.eigenvalue(region, factors)
         stands = _height(system, region, posed) >= _HANGING_FRACTION * _extent(posed[region.free])
         is_upright = is_stable and _height(system, region, state.positions) > 0.0
@@ -74,7 +83,13 @@ def with_geometric_stiffness(
             way = state.positions[region.free] - posed[region.free]
             hanging = HangingShape(way @ rotation, uniform @ rotation, factors)
         can_stand = is_upright or not stands
-        return replace(region, gravity_eigenvalue=added, can_stand=can_stand, hanging_shape=hanging)
+        return replace(
+            region,
+            gravity_eigenvalue=added,
+            is_truss=truss is not None,
+            can_stand=can_stand,
+            hanging_shape=hanging,
+        )
 
     return tuple(with_weight(region) for region in system.regions)
 
@@ -89,6 +104,9 @@ def with_minimum_eigenvalues(system: System, factors: Array) -> tuple[Region, ..
     regions = []
     for region in system.regions:
         material = system.eigenvalue(region, factors)
+        if not region.has_elastic_stiffness and _keeps_its_shape(system, region, factors):
+            regions.append(replace(region, is_truss=True))
+            continue
         minimum = 0.0 if region.has_elastic_stiffness else chain_eigenvalue(system, region, system.rest)
         blocks = [system.blocks[k] for k in np.unique(system.node_blocks()[region.free])]
         if not region.has_elastic_stiffness and material == 0.0 and all(b.is_sheet or b.is_rope for b in blocks):
@@ -176,12 +194,40 @@ def chain_eigenvalue(system: System, region: Region, positions: Array) -> float:
 
 
 def can_snap_taut(system: System, region: Region, eigenvalue: float) -> bool:
-    """Return whether a region with a first eigenvalue in 1/s^2 is a net, or a slack sheet."""
+    """Return whether a region with a first eigenvalue in 1/s^2 is a net, or a slack sheet. Trusses are not."""
     blocks = [system.blocks[k] for k in np.unique(system.node_blocks()[region.free])]
-    if all(block.is_rope for block in blocks):
+    if region.is_truss or all(block.is_rope for block in blocks):
         return False
     is_stiff = eigenvalue >= _STIFF_SHEET_RATIO * chain_eigenvalue(system, region, system.rest)
     return not (is_stiff and all(block.is_sheet or block.is_rope for block in blocks))
+
+
+def _keeps_its_shape(system: System, region: Region, factors: Array) -> bool:
+    """Return whether springs resist all motions of a region that is not deformed."""
+    blocks = [system.blocks[k] for k in np.unique(system.node_blocks()[region.free])]
+    if not all(block.has_springs_only for block in blocks):
+        return False
+    bound = _ZERO_FRACTION * chain_eigenvalue(system, region, system.rest)
+    tangent = system.tangent(State.at_rest(system.rest), factors)
+    return has_no_eigenvalue_below(tangent, system.mass, region.free, bound)
+
+
+def _truss_eigenvalue(
+    system: System, region: Region, state: State, factors: Array, stiffness_of_load: csr_matrix | None
+) -> float | None:
+    """Return lambda_1 of a truss at rest under its weight, 1/s^2: that of the whole tangent, as of a solid.
+
+    Return None for a net that has slack motions, or one that weight makes slack. See _net_eigenvalue.
+    """
+    if not _keeps_its_shape(system, region, factors):
+        return None
+    bound = slack_eigenvalue_limit(system, region, state.positions)
+    tangent = system.tangent(state, factors)
+    if stiffness_of_load is not None:
+        tangent = (tangent + stiffness_of_load).tocsr()
+    if not has_no_eigenvalue_below(tangent, system.mass, region.free, bound):
+        return None
+    return smallest_eigenvalue_above(tangent, system.mass, region.free, bound)
 
 
 def slack_eigenvalue_limit(system: System, region: Region, positions: Array) -> float:

@@ -172,6 +172,16 @@ def smallest_eigenvalue_above(stiffness: csr_matrix, mass: Array, nodes: Index, 
     return float(values[0]) if values[0] > bound else None
 
 
+def has_no_eigenvalue_below(stiffness: csr_matrix, mass: Array, nodes: Index, bound: float) -> bool:
+    """Return whether all eigenvalues on the nodes are known to be at least a bound in 1/s^2."""
+    block, _ = mass_scaled_stiffness(stiffness, mass, nodes)
+    try:
+        pivots = symmetric_pivots(block - bound * identity(block.shape[0], format="csc"))
+    except RuntimeError:
+        return False
+    return pivots is not None and not (pivots < 0.0).any()
+
+
 def lowest_mode(stiffness: csr_matrix, mass: Array, nodes: Index, bound: float) -> Array | None:
     """Return the shape (f, 3) of the mode with the smallest eigenvalue if it is below a bound < 0 (1/s^2), else None.
 

@@ -9,6 +9,7 @@ from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index, Mask
 from ..materials import Energy, Membrane, RodBending
+from ..materials.loads_and_springs import SpringEnergy
 from .inputs import BlockInputs
 from .term import ForceTerm, Potential, StiffnessScaling
 
@@ -104,6 +105,11 @@ class BodyDiscretization:
     def is_rope(self) -> bool:
         """Return whether the block resists bending as a rope does."""
         return any(isinstance(energy, RodBending) for energy in self.energies)
+
+    @property
+    def has_springs_only(self) -> bool:
+        """Return whether all its elastic energies are those of springs."""
+        return bool(self.energies) and all(isinstance(energy, SpringEnergy) for energy in self.energies)
 
     @property
     def energies(self) -> tuple[Energy, ...]:

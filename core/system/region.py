@@ -44,6 +44,8 @@ class Region:
         damped.
     has_elastic_stiffness: whether elasticity alone keeps the shape; otherwise weight does, as in a net.
     gravity_eigenvalue: contribution of the weight to lambda_1 in the hanging shape, 1/s^2 (docs/decisions/0004).
+    is_truss: whether it is a net of springs none of whose motions is slack, neither without weight nor in its hanging
+        shape.
     can_stand: False if weight makes a region fall over that stands above its pins in the first pose.
     hanging_shape: None without weight, and where the equilibrium is unstable or unknown.
     """
@@ -54,6 +56,7 @@ class Region:
     rigid_modes: int
     has_elastic_stiffness: bool = True
     gravity_eigenvalue: float = 0.0
+    is_truss: bool = False
     can_stand: bool = True
     hanging_shape: HangingShape | None = None
 

@@ -13,11 +13,12 @@ from builders import DOWN, scene, wire
 from dampsim.core.fields.field import ExternalForces, Falloff, ForceField, ForceFieldShape, ForceFieldType
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.parameters import BounceBy, DampingBy, Settings
+from dampsim.core.scene.parameters import BounceBy, DampingBy, Settings, Struts
 from dampsim.core.settle.waveform import REST_FRACTION
 from dampsim.core.simulation import load_changes
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.system.state import History
+from dampsim.core.solvers.modes import mass_scaled_stiffness
+from dampsim.core.system.state import History, State
 from settle_cases import pinned_body
 from shapes import horn
 
@@ -37,6 +38,21 @@ def sheet(width: float, length: float, pinned: float, **settings: float) -> Body
     triangles = np.concatenate([corner[:, None] + [0, 6, 7], corner[:, None] + [0, 7, 1]])
     pins = (u.ravel() <= pinned).astype(float)
     return Body(Surface("Sheet", points, triangles), pins, Settings(**settings), kind="CLOTH")  # type: ignore[arg-type]
+
+
+def truss(settle: float, bounce: float) -> Body:
+    """Return a crooked tube whose edges are springs, with struts across its faces."""
+    t, angles = np.linspace(0.0, 1.0, 9), np.linspace(0.0, 2.0 * np.pi, 7)[:6]
+    along = np.stack([0.5 * t, 0.0 * t, -0.6 * t], axis=1)
+    ring = 0.09 * np.cos(angles)[:, None] * [0.8, 0.0, 0.6] + 0.07 * np.sin(angles)[:, None] * [0.0, 1.0, 0.0]
+    corner, turn = 6 * np.arange(8)[:, None], np.arange(6)
+    low, next_low = corner + turn, corner + (turn + 1) % 6
+    triangles = np.stack([low, next_low, next_low + 6, low, next_low + 6, low + 6], axis=2).reshape(-1, 3)
+    surface = Surface("Truss", (along[:, None] + ring).reshape(-1, 3), triangles)
+    edges = np.unique(np.sort(triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1), axis=0)
+    settings = Settings(stiffness=150.0, struts=Struts.FACES)
+    body = Body(surface, (np.arange(54) < 6).astype(float), settings, kind="SPRINGS", edges=edges)
+    return dialled(body, settle, bounce)
 
 
 def point_field(strength: float, place: tuple[float, float, float]) -> ExternalForces:
@@ -71,6 +87,7 @@ def frames_to_rest(shapes: np.ndarray) -> float:
     return last + float((away[last] - limit) / (away[last] - away[last + 1])) - 0.5 / SUBSTEPS
 
 
+SIDEWAYS = np.array([1.0, 0.5, 0.0])
 PLAIN, WEIGHTLESS = ExternalForces(DOWN), ExternalForces(0.0 * DOWN)
 FIELD = point_field(4.0, (0.0, -3.0, 0.0))
 CASES = {
@@ -87,6 +104,8 @@ CASES = {
         PLAIN,
         FIELD,
     ),
+    "truss gets a side load": (lambda: truss(28.0, 50.0), PLAIN, ExternalForces(DOWN + 3.0 * SIDEWAYS)),
+    "truss loses its weight": (lambda: truss(30.0, 35.0), PLAIN, WEIGHTLESS),
 }
 
 
@@ -99,6 +118,29 @@ def test_switched_load_rests_on_time(name: str) -> None:
     settle = simulation.scene.bodies[0].settings.settle
     expected = settle - FPS * law.time_to_peak  # type: ignore[attr-defined]
     assert frames_to_rest(shapes) == pytest.approx(expected, abs=max(1.0, 0.05 * settle))
+
+
+@pytest.mark.parametrize("gravity", [DOWN, 0.0 * DOWN], ids=["hanging", "weightless"])
+def test_truss_follows_whole_tangent(gravity: np.ndarray) -> None:
+    """A truss has the eigenvalue of its whole tangent and retains forces; without diagonals, it is a slack net."""
+    body = truss(24.0, 30.0)
+    assert body.edges is not None
+    # The vertices of a diagonal lie on neighbouring rings, at different angles.
+    is_diagonal = np.ptp(body.edges // 6, axis=1).astype(bool) & np.ptp(body.edges % 6, axis=1).astype(bool)
+    plain = replace(body.settings, struts=Struts.NONE)
+    net = replace(body, edges=body.edges[~is_diagonal], settings=plain)
+    for own in (body, net):
+        simulation = Simulation(scene(own, fps=FPS, last=2, gravity=gravity))
+        (law,), system = simulation.controls()[0].laws, simulation.islands[0].system
+        (region,), factors = system.regions, simulation.stiffness_factors(0)
+        state = State.at_rest(system.rest)
+        if gravity.any():
+            state = simulation.statics.equilibrium_under(0, simulation.statics.first_loads(0))
+        block, _ = mass_scaled_stiffness(system.tangent(state, factors), system.mass, region.free)
+        least = float(np.linalg.eigvalsh(block.toarray())[0])
+        assert region.is_truss == (own is body)
+        assert not region.is_truss or law.eigenvalue == pytest.approx(least, rel=1e-3)
+        assert law.can_snap_taut != region.is_truss  # type: ignore[attr-defined]
 
 
 def test_stepped_load_searches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
