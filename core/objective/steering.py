@@ -290,9 +290,11 @@ class _SteeredStep:
             return replace(fresh, swing=-1.0)
         is_at_rest = history is None and not take_rows(context.state.velocities, region.free).any()
         is_thrown = history is None and not is_at_rest
-        if last is None or last.swing < 0.0 or not np.array_equal(last.acceleration, a):
+        if last is None or last.swing < 0.0:
             # Released from the largest swing: at the start of a shot, or where other forces have acted so far.
             last = SwingRecord(0.0, 0.0, 1.0, a, progress=law.time_to_peak / law.settle_time)
+        elif not np.array_equal(last.acceleration, a):
+            last = self._under_new_load(place, law, last.pace)
         if is_thrown:
             return fresh
         if history is not None and (history.elastic_gradient is None or history.force_rate is None):
@@ -351,6 +353,23 @@ class _SteeredStep:
         phase, rest_phase = phases_of_curve(law, c, change, self.context.h, last.swing)
         tempo = tempo_on_time(law, rest_phase, (1.0 - last.progress) * law.settle_time)
         return replace(last, phase=phase, pace=1.0, tempo=tempo)
+
+    def _under_new_load(self, place: int, law: WaveformLaw, last_pace: float) -> SwingRecord:
+        """Return the record of a region after its load has changed: its motion is part of a swing around the new shape.
+
+        last_pace: a'/a in the last step.
+        """
+        context, free, h = self.context, self.context.system.regions[place].free, self.context.h
+        y, rotation, _ = self._deflection(place, self.controls.stiffness_per_block(len(context.system.blocks)))
+        velocity = (take_rows(context.state.velocities, free) - take_rows(context.state.reference, free)) @ rotation
+        released = SwingRecord(0.0, 0.0, 1.0, self.acceleration, progress=law.time_to_peak / law.settle_time)
+        if not velocity.any() or not y.any():
+            return released
+        envelope = law_envelope(replace(law, decay=law.decay * last_pace), y, h * velocity, h) / law.release_envelope
+        swing = max(_largest(y), envelope)
+        phase = -math.log(max(envelope / swing, _MIN_ENVELOPE)) if math.isfinite(swing) else 0.0
+        progress = (law.time_to_peak + phase / law.decay) / law.settle_time
+        return replace(released, swing=swing, phase=phase, progress=progress)
 
     def _deflection(self, place: int, factors: Array) -> tuple[Array, Array, float]:
         """Return the deflection (f, 3) m from the equilibrium in the rest frame, the rotation, and an error in m."""

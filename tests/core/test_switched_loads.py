@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -70,13 +71,30 @@ def upright_strand(settle: float, bounce: float) -> Body:
 
 def switched(body: Body, before: ExternalForces, after: ExternalForces) -> tuple[Simulation, np.ndarray]:
     """Return a simulation with another load from the switch on, and the shapes of its frames."""
+    return keyed(body, lambda frame: after if frame > SWITCH else before)
+
+
+def keyed(body: Body, load: Callable[[float], ExternalForces]) -> tuple[Simulation, np.ndarray]:
+    """Return a simulation with a load at each frame, and the shapes of its frames."""
     animated = AnimatedBody(
-        body.surface, body.pins, body.settings, kind=body.kind, edges=body.edges,
-        external_forces=lambda frame: after if frame > SWITCH else before,
-    )  # fmt: skip
+        body.surface, body.pins, body.settings, kind=body.kind, edges=body.edges, external_forces=load
+    )
     last = int(SWITCH + 2.5 * body.settings.settle)
     simulation = Simulation(scene(animated, fps=FPS, last=last))
     return simulation, np.array([frame.shapes[body.name] for frame in simulation.frames()])
+
+
+def law_after_ramp(simulation: Simulation, ramp: float) -> float:
+    """Return the frames from the start of a load that grows for so many frames until the law's answer rests."""
+    (law,), step = simulation.controls()[0].laws, 0.01
+    x, v, away = 0.0, 0.0, []
+    for n in range(int(8.0 * simulation.scene.bodies[0].settings.settle / step)):
+        load = min((n + 0.5) * step / ramp, 1.0)
+        a, w = law.decay / FPS, law.frequency / FPS  # type: ignore[attr-defined]
+        v += step * ((a**2 + w**2) * (load - x) - 2.0 * a * v)
+        x += step * v
+        away.append(abs(1.0 - x))
+    return step * float(np.flatnonzero(np.array(away) > REST_FRACTION)[-1] + 1)
 
 
 def frames_to_rest(shapes: np.ndarray) -> float:
@@ -141,6 +159,19 @@ def test_truss_follows_whole_tangent(gravity: np.ndarray) -> None:
         assert region.is_truss == (own is body)
         assert not region.is_truss or law.eigenvalue == pytest.approx(least, rel=1e-3)
         assert law.can_snap_taut != region.is_truss  # type: ignore[attr-defined]
+
+
+def test_solid_follows_keyed_load() -> None:
+    """A solid rests when the law's answer to a load that grows over 6 frames does. It rested after 32 of 39 frames."""
+    settle, ramp = 40.0, 6.0
+    body = dialled(pinned_body(horn(), 0.1, stiffness=60.0), settle, 35.0)
+
+    def pull(frame: float) -> ExternalForces:
+        return ExternalForces(DOWN + 0.6 * float(np.clip((frame - SWITCH) / ramp, 0.0, 1.0)) * SIDEWAYS)
+
+    simulation, shapes = keyed(body, pull)
+    found = frames_to_rest(shapes) + 0.5 / SUBSTEPS
+    assert found == pytest.approx(law_after_ramp(simulation, ramp), abs=0.05 * settle)
 
 
 def test_stepped_load_searches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
