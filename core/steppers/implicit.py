@@ -107,8 +107,7 @@ class Stepper(FactorisedSystem):
         if not result.report.has_converged:
             return state, result.report
         after = policy.excessive_motion.limit_end(task, result)
-        if not result.is_calmed:
-            after = relax(self.system, start, after, h)
+        after = relax(self.system, start, after, h)
         after = policy.deep_overlaps.push_out(task, after, self._push_out)
         after = count_still_step(self.system, start, after, inputs, h, controls, result.is_regular)
         return policy.spent_work.remember(task, after, has_converged=result.has_converged), result.report
