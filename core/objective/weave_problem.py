@@ -69,7 +69,7 @@ class WeaveProblem(StepObjective):
         pinned_velocities = cloth.stack_unknowns(self._pin_velocities, np.zeros_like(self._u))
         velocities = cloth.stack_unknowns(state.velocities, self._sliding_speeds)
         self.start = self.clip_to_feasible(np.where(self._free, velocities, pinned_velocities))
-        self.value_noise = self.noise = 0.0
+        self.value_noise, self.noise = (self._elastic.rounding + self._potential.rounding) / h, 0.0
         self._friction_updates = 0
 
     def _assemble_inertia(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array
@@ -31,8 +30,7 @@ class FrozenSliding(Energy):
 
     @property
     def rounding(self) -> float:
-        cloth = self.elastic.cloth
-        return 8.0 * float(np.finfo(float).eps) * cloth.material.stretch * float(cloth.rest_lengths.sum()) * self.scale
+        return self.scale * self.elastic.rounding
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
         value, gradient = self.elastic.value_gradient(positions, self.u)

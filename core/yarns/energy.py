@@ -45,6 +45,12 @@ class YarnElasticity:
         """Stiffness (p,) in N/m with which a crossing that sticks holds each passing."""
         return np.asarray(self._factor * self.cloth.stick_stiffness)
 
+    @property
+    def rounding(self) -> float:
+        """Rounding error of the energy in J, in which strains are differences of positions."""
+        scale = float(self._stretch_stiffness @ self.cloth.rest_lengths)
+        return 8.0 * float(np.finfo(float).eps) * scale
+
     def _edge_vectors(self, x: Array) -> Array:
         a, b = self.cloth.ends.T
         return np.asarray(x[b] - x[a])

@@ -139,10 +139,10 @@ def test_free_contact_conserves_momenta(others: tuple[Body, ...]) -> None:
 
 
 def test_cloth_stays_on_solid() -> None:
-    """Cloth that falls on a cube stays outside of it, hangs over its sides and nearly stops."""
+    """Cloth that falls on a cube stays outside of it, hangs over its sides and sleeps without a twitch before."""
     made = cloth("Swatch", 4, (0.01, 0.013, 0.03))
     cube = hard_block()
-    simulation = Simulation(scene(made, cube, last=24, colliders=(plane(-0.2),)))
+    simulation = Simulation(scene(made, cube, last=60, colliders=(plane(-0.2),)))
     frames = list(simulation.frames())
     for frame in frames:
         ends = frame.shapes["Swatch"][made.edges]
@@ -151,9 +151,12 @@ def test_cloth_stays_on_solid() -> None:
         assert max_depth_inside(points, frame.shapes["Block"], cube.surface.triangles) < 1e-3 * 0.5
     assert frames[-1].shapes["Swatch"][:, 2].min() < -0.05
     assert frames[-1].shapes["Swatch"][:, 2].max() > 0.0
-    # Single yarns may still slip.
-    moved = np.linalg.norm(frames[-1].shapes["Swatch"] - frames[-2].shapes["Swatch"], axis=1)
-    assert np.median(moved) < 2e-3
+    # Steps that failed by rounding moved it by 2.8 mm in frames 23 and 33.
+    assert (
+        max(np.abs(after.state.positions - before.state.positions).max() for before, after in pairwise(frames[20:]))
+        < 5e-4
+    )
+    assert frames[-1].iterations == 0
     assert not contact_summary(simulation, frames[-1].state, "Swatch").penetrations
 
 
