@@ -12,7 +12,7 @@ from ..base.arrays import Array, Index
 from .collision_state import CollisionState
 from .contact_history import EDGE, POINT, ContactHistory
 from .contact_model import ContactModel
-from .penalty_and_friction import ContactSet
+from .penalty_and_friction import STIFFNESS_FACTOR, ContactSet
 
 # Search radius in contact distances, in addition to the displacement during the step.
 SEARCH_FACTOR = 2.0
@@ -100,10 +100,11 @@ def build_contacts(
     young = np.where(bodies, state.young, np.inf)
     is_two_sided = bodies[first] & bodies[second] & (kind != EDGE)
     stiffness = np.where(is_two_sided, 0.5, 1.0) * np.minimum(young[first], young[second]) * area / distances
-    # The softer side gives way, with its own area.
+    # The softer side gives way, with its own area. A single pair may carry a whole yarn, so it begins at the first
+    # raise of the penalty.
     unlike = np.flatnonzero((kind == EDGE) & model.are_unlike(surfaces))
     strengths = (young[surfaces[unlike]] * model.edge_areas(stencil[unlike])).min(axis=1)
-    stiffness[unlike] = strengths / distances[unlike]
+    stiffness[unlike] = STIFFNESS_FACTOR * strengths / distances[unlike]
     start_offset = weighted_sum(weights, stencil, state.start)
     start_gap = np.einsum("ki,ki->k", normal, start_offset)
     exit_distance = _EXIT_SPEED * state.h * np.maximum(model.sizes[first], model.sizes[second])

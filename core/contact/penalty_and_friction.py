@@ -33,7 +33,7 @@ _TINY = 1e-30
 # Relative rounding error of a coordinate.
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 # Tolerated depth in contact distances, and the stiffness factor for contacts that are deeper.
-TOLERATED_DEPTH, _STIFFNESS_FACTOR = 0.2, 8.0
+TOLERATED_DEPTH, STIFFNESS_FACTOR = 0.2, 8.0
 # Largest number of raises of a contact per step.
 _MAX_RAISES = 2
 # Contacts with a smaller weight of free nodes are held by pins; no stiffness moves them out.
@@ -293,13 +293,13 @@ class PenaltyScaling:
         free_weight = np.maximum(contacts.side_weights(1.0), contacts.side_weights(-1.0))
         too_deep = (depth > TOLERATED_DEPTH * contacts.distance) & may_be_raised & (free_weight > _MIN_FREE_WEIGHT)
         current = self._factors_of(contacts.key)
-        too_deep &= current < _STIFFNESS_FACTOR**_MAX_RAISES
+        too_deep &= current < STIFFNESS_FACTOR**_MAX_RAISES
         if not too_deep.any():
             return False
         raised = contacts.key[too_deep]
         unchanged = key_indices(raised, self._keys) < 0
         self._keys = np.concatenate([self._keys[unchanged], raised])
-        self._factors = np.concatenate([self._factors[unchanged], _STIFFNESS_FACTOR * current[too_deep]])
+        self._factors = np.concatenate([self._factors[unchanged], STIFFNESS_FACTOR * current[too_deep]])
         return True
 
     def _factors_of(self, keys: Index) -> Array:
