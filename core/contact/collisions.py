@@ -100,11 +100,12 @@ def build_contacts(
     young = np.where(bodies, state.young, np.inf)
     is_two_sided = bodies[first] & bodies[second] & (kind != EDGE)
     stiffness = np.where(is_two_sided, 0.5, 1.0) * np.minimum(young[first], young[second]) * area / distances
-    # The softer side gives way, with its own area. A single pair may carry a whole yarn, so it begins at the first
-    # raise of the penalty.
+    # The softer side gives way, with its own area. A single pair of a yarn and a rope may carry the whole yarn, so it
+    # begins at the first raise of the penalty.
     unlike = np.flatnonzero((kind == EDGE) & model.are_unlike(surfaces))
     strengths = (young[surfaces[unlike]] * model.edge_areas(stencil[unlike])).min(axis=1)
-    stiffness[unlike] = STIFFNESS_FACTOR * strengths / distances[unlike]
+    raises = np.where(model.is_wire[surfaces[unlike]].any(axis=1), STIFFNESS_FACTOR, 1.0)
+    stiffness[unlike] = raises * strengths / distances[unlike]
     start_offset = weighted_sum(weights, stencil, state.start)
     start_gap = np.einsum("ki,ki->k", normal, start_offset)
     exit_distance = _EXIT_SPEED * state.h * np.maximum(model.sizes[first], model.sizes[second])

@@ -65,6 +65,16 @@ class ContactModel:
         return frozenset(place for place, one in enumerate(self.surfaces) if one.is_thread)
 
     @cached_property
+    def is_thread(self) -> Mask:
+        """Mask (s,) of the surfaces that are threads."""
+        return np.array([one.is_thread for one in self.surfaces], dtype=bool)
+
+    @cached_property
+    def is_wire(self) -> Mask:
+        """Mask (s,) of the surfaces of ropes: wires without faces that are no threads."""
+        return np.array([not one.is_thread and not len(one.triangles) for one in self.surfaces], dtype=bool)
+
+    @cached_property
     def visible_surface(self) -> Index:
         """Indices (s,) of the visible surface of each one: the body's for a proxy, else its own."""
         visible = np.arange(len(self.surfaces))
@@ -187,10 +197,9 @@ class ContactModel:
         A thread's Young's modulus refers to its own area: that of a yarn is low, and its area wide. Points of threads
         also touch closed surfaces, so their edges need not carry all of the weight there.
         """
-        is_thread = np.array([one.is_thread for one in self.surfaces], dtype=bool)
         is_open = np.array([not one.is_collider and not one.is_closed for one in self.surfaces], dtype=bool)
         is_other = (surfaces[:, 0] != surfaces[:, 1]) & is_open[surfaces].all(axis=1)
-        return np.asarray(is_thread[surfaces].any(axis=1) & is_other)
+        return np.asarray(self.is_thread[surfaces].any(axis=1) & is_other)
 
     def points_of(self, surface: int) -> slice:
         """Return the slice of a surface's points in the stack of all points."""
