@@ -29,7 +29,7 @@ from ..blender.vertex_groups import check_evaluated_weights
 from ..model.caches import target_folder
 from ..model.colliders import active_colliders, check_roughness_group
 from ..model.force_fields import fields_acting_on
-from ..model.groups import group_of
+from ..model.groups import group_of, joined_objects
 from ..model.links import check_links
 from ..model.properties import read_settings
 from ..scene_reader.contributors import is_evaluated_for_others, is_in_viewports, stepped_rig
@@ -255,10 +255,7 @@ def check_weights(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.type
 
 def check_integrators(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
     """Raise SceneError if objects that it is linked to or touches use other stepping methods."""
-    members = group_of(obj).members
-    joined = [obj, *(link.other for link in obj.dampsim.links if link.other in members and link.other != obj)]
-    if obj.dampsim.touch_together:
-        joined += [other for other in members if other.dampsim.touch_together and other not in joined]
+    joined = joined_objects(obj)
     if len(joined) > 1:
         check_same_method(
             [str(one.name) for one in joined],

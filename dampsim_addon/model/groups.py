@@ -70,6 +70,24 @@ def group_of(obj: bpy.types.Object) -> Group:
     return Group(tuple(sorted(members, key=lambda member: member.name_full)))
 
 
+def joined_objects(obj: bpy.types.Object) -> list[bpy.types.Object]:
+    """Return an object, and those of its group with which it is solved: linked ones, and ones that may touch it."""
+    members = group_of(obj).members
+    joined, others = [obj], [one for one in members if one != obj]
+    for one in joined:
+        reached = [other for other in others if _are_joined(one, other)]
+        joined += reached
+        others = [other for other in others if other not in reached]
+    return joined
+
+
+def _are_joined(one: bpy.types.Object, other: bpy.types.Object) -> bool:
+    """Return whether two objects of a group may touch, or a link joins them."""
+    if one.dampsim.touch_together and other.dampsim.touch_together:
+        return True
+    return any(link.other == b for a, b in ((one, other), (other, one)) for link in a.dampsim.links)
+
+
 def groups_of(objects: Iterable[bpy.types.Object]) -> list[Group]:
     """Return the groups of some objects without repetition."""
     found: dict[str, Group] = {}

@@ -261,6 +261,22 @@ def panel_labels(load: Load, panel: str) -> list[str]:
     return texts
 
 
+def test_whip_hidden_beside_woven_cloth(load: Load, tmp_path: Path) -> None:
+    """A solid that may touch woven cloth, also through another object, or is linked to it, has no Whip."""
+    new_scene()
+    woven, other, obj = (wobbler(tmp_path, name) for name in ("Woven", "Other", "Solid"))
+    woven.dampsim.kind = "WEAVE"
+    load("dampsim_addon.model.groups").join_group([woven, other, obj])
+    assert "Whip" in advanced_labels(load)
+    obj.dampsim.touch_together = woven.dampsim.touch_together = True
+    assert "Whip" not in advanced_labels(load)
+    woven.dampsim.touch_together = False
+    assert "Whip" in advanced_labels(load)
+    other.dampsim.touch_together = True
+    woven.dampsim.links.add().other = other
+    assert "Whip" not in advanced_labels(load)
+
+
 def test_first_mode_law_in_panels(load: Load, tmp_path: Path) -> None:
     scene = new_scene()
     obj = wobbler(tmp_path)

@@ -13,6 +13,8 @@ import bpy
 from bpy.types import Context, UILayout
 
 from ....core import PARAMETERS, Parameter, ParameterError, kind_by_name
+from ....core.bodies.weave import WeaveKind
+from ...model.groups import joined_objects
 from ...model.objects import active_simulated, is_job_running
 from ...model.properties import effective_value, read_settings
 from ...model.registry import reuse_last_scan
@@ -252,7 +254,13 @@ def draw_slider(layout: UILayout, group: bpy.types.PropertyGroup, parameter: Par
 
 def parameter_sections(group: bpy.types.PropertyGroup) -> tuple[str, ...]:
     """Return the parameter sections that are specific to the object's kind."""
-    return kind_by_name(group.kind).sections(read_settings(group.id_data))
+    sections = kind_by_name(group.kind).sections(read_settings(group.id_data))
+    # Woven cloth, and all that it is solved with, follows the first-mode law.
+    if "waveform papers" in sections and any(
+        one.dampsim.kind == WeaveKind.name for one in joined_objects(group.id_data)
+    ):
+        return tuple(one for one in sections if one != "waveform papers")
+    return sections
 
 
 def active_parameters(group: bpy.types.PropertyGroup, *section_names: str) -> list[Parameter]:
