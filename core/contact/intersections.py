@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from ..base.arrays import Array
-from ..geometry.collision.intersections import penetration_depth
-from ..geometry.mesh.triangles import cross_rows
+from ..geometry.collision.intersections import penetration_depth_of_closed
+from ..geometry.mesh.triangles import Triangles, cross_rows
 from .collision_state import CollisionState
 from .penalty_and_friction import DEEP_FRACTION, ContactPotential, ContactSet
 
@@ -83,9 +83,11 @@ def relative_depth(state: CollisionState, points: Array, pair: SurfacePair) -> f
         second_points.max(axis=0) < first_points.min(axis=0)
     ).any():
         return 0.0
-    return penetration_depth(first_points, first.triangles, second_points, second.triangles) / min(
-        first.size, second.size
+    both = (
+        Triangles(first_points, first.triangles, first.topology),
+        Triangles(second_points, second.triangles, second.topology),
     )
+    return penetration_depth_of_closed(*both) / min(first.size, second.size)
 
 
 def _height_above_plane(points: Array, plane: Array) -> float:

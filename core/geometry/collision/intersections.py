@@ -164,14 +164,7 @@ def first_exits(points: Array, direction: Array, surface: Triangles) -> Array:
 def depth_inside(points: Array, surface: Triangles) -> Array:
     """Return the depths (p,) in m of points (p, 3) inside a closed surface: the distance to it, 0 outside."""
     depth = np.zeros(len(points))
-    if len(surface) == 0 or len(points) == 0:
-        return depth
-    low, high = surface.low.min(axis=1), surface.high.max(axis=1)
-    in_box = np.flatnonzero(((points >= low) & (points <= high)).all(axis=1))
-    if len(in_box) == 0:
-        return depth
-    winding = WindingNumber(surface.vertices, surface.triangles)(points[in_box])
-    inside = in_box[np.abs(winding) > 0.5]
+    inside = np.flatnonzero(points_inside(points, surface))
     found = nearest_triangles(surface, points[inside], np.inf)
     depth[inside[found.point]] = found.distance
     return depth
@@ -183,12 +176,16 @@ def penetration_depth(vertices_a: Array, triangles_a: Index, vertices_b: Array, 
     An open surface has no inside and gives a depth of 0.
     """
     a, b = Triangles(vertices_a, triangles_a), Triangles(vertices_b, triangles_b)
-    return max(_penetration_depth_into(a, b), _penetration_depth_into(b, a))
+    return max(_depth_into(body, other) if is_closed(other.triangles) else 0.0 for body, other in ((a, b), (b, a)))
 
 
-def _penetration_depth_into(body: Triangles, other: Triangles) -> float:
-    if len(body) == 0 or not is_closed(other.triangles):
-        return 0.0
+def penetration_depth_of_closed(a: Triangles, b: Triangles) -> float:
+    """Return penetration_depth() of two surfaces that are known to be closed."""
+    return max(_depth_into(a, b), _depth_into(b, a))
+
+
+def _depth_into(body: Triangles, other: Triangles) -> float:
+    """Return the largest depth in m of a vertex or edge sample of a surface in a closed one."""
     edges = body.topology.edges
     starts, ends = body.vertices[edges[:, 0]], body.vertices[edges[:, 1]]
     found = segment_triangle_hits(starts, ends, other)
