@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 
 import numpy as np
-from scipy.linalg import lu_factor
 from scipy.linalg.blas import strsv
-from scipy.linalg.lapack import sgetrs, spotrf
+from scipy.linalg.lapack import spotrf
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index, SinglePrecisionArray
+from ..solvers.block_factorisation import BlockFactorisation
 from ..solvers.factorisation import LowRankUpdate, Solve
 from ..solvers.multifrontal import MultifrontalSolve
 
@@ -126,6 +126,11 @@ class ComplianceBlock:
         """Coordinates (3b,) of the nodes."""
         return np.asarray((3 * self.positions[:, None] + np.arange(3)).ravel())
 
+    @property
+    def part(self) -> slice:
+        """The same as a slice."""
+        return slice(3 * int(self.positions[0]), 3 * int(self.positions[-1]) + 3)
+
 
 class ContactPreconditioner:
     """The inverse of H + C."""
@@ -164,7 +169,7 @@ class ContactPreconditioner:
         row = np.arange(factors.shape[0]).repeat(np.diff(factors.indptr))
         single = factors.data.astype(np.float32)
         for block in blocks:
-            first, last = 3 * int(block.positions[0]), 3 * int(block.positions[-1]) + 3
+            first, last = block.part.start, block.part.stop
             # Nodes of a group are contiguous.
             entry_index = np.flatnonzero((factors.indices >= first) & (factors.indices < last))
             is_used = np.zeros(factors.shape[0], dtype=bool)
@@ -184,7 +189,7 @@ class ContactPreconditioner:
             cuts = [*np.flatnonzero(np.diff(used_rows, prepend=-2) != 1), len(used_rows)]
             for (a, b), (c, d) in product(pairwise(cuts), repeat=2):
                 matrix[used_rows[a] : used_rows[b - 1] + 1, used_rows[c] : used_rows[d - 1] + 1] += inner[a:b, c:d]
-        _add_identity(matrix)
+        _add_identity([matrix])
         factor, info = spotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
         if info:
             return None
@@ -197,24 +202,31 @@ class ContactPreconditioner:
         return pull
 
     def _lu_response(self, blocks: Sequence[ComplianceBlock]) -> Callable[[Array], Array]:
-        """Return C (1 + S C)^-1 by an LU factorisation."""
+        """Return C (1 + S C)^-1 by an LU factorisation in blocks, which couples only the bodies that touch."""
         rows, columns = self._factors.shape
         all_factors: Array | csr_matrix = self._factors
         if rows * columns**2 <= _DENSE_PRODUCTS:
             all_factors = self._factors.toarray()
         stiffness = all_factors.T @ all_factors
-        single = stiffness.astype(np.float32)
-        # 1 + C S is the transpose of the required matrix.
-        matrix = np.empty(single.shape, dtype=np.float32)
-        for block in blocks:
-            matrix[:, block.dof] = (single if len(blocks) == 1 else single[:, block.dof]) @ block.inverse
-        _add_identity(matrix)
-        # Its transpose in column-major order is a view, without a copy.
-        lu, pivots = lu_factor(matrix.T, overwrite_a=True, check_finite=False)
+        single = stiffness.astype(np.float32) if isinstance(stiffness, np.ndarray) else _dense_single(stiffness)
+        diagonal, others = [], {}
+        for one, column in enumerate(blocks):
+            for other, row in enumerate(blocks):
+                coupling = single[row.part, column.part]
+                if one == other:
+                    # The product's transpose in column-major order is a view, without a copy.
+                    diagonal.append((coupling @ column.inverse).T)
+                    continue
+                used = np.flatnonzero(coupling.any(axis=1))
+                if len(used):
+                    touching = np.flatnonzero(coupling.any(axis=0))
+                    product = coupling[np.ix_(used, touching)] @ column.inverse[touching]
+                    others[one, other] = used, product.T
+        _add_identity(diagonal)
+        factors = BlockFactorisation(diagonal, others)
 
         def pull(way: Array) -> Array:
-            inner, _ = sgetrs(lu, pivots, way.astype(np.float32))
-            return np.asarray(stiffness @ inner.astype(np.float64))
+            return np.asarray(stiffness @ factors.solve(way.astype(np.float32)).astype(np.float64))
 
         return pull
 
@@ -232,10 +244,17 @@ def _sorted_by_block(factors: csr_matrix, blocks: Sequence[ComplianceBlock]) -> 
     return factors[np.lexsort((last, first))]
 
 
-def _add_identity(matrix: SinglePrecisionArray) -> None:
-    """Add the identity.
+def _add_identity(diagonal: Sequence[SinglePrecisionArray]) -> None:
+    """Add the identity to a matrix, given by its diagonal blocks.
 
     Where the compliance is nearly infinite, as for a free body in a static solve, 1 would be lost to rounding.
     """
-    digit = np.finfo(np.float32).eps * max(float(matrix.max(initial=0.0)), -float(matrix.min(initial=0.0)))
-    matrix[np.diag_indices(len(matrix))] += _UNIT_DIGITS * digit if digit > 1.0 else 1.0
+    largest = max(max(float(one.max(initial=0.0)), -float(one.min(initial=0.0))) for one in diagonal)
+    digit = np.finfo(np.float32).eps * largest
+    for one in diagonal:
+        one[np.diag_indices(len(one))] += _UNIT_DIGITS * digit if digit > 1.0 else 1.0
+
+
+def _dense_single(matrix: csr_matrix) -> SinglePrecisionArray:
+    """Return a sparse matrix as a dense one in single precision."""
+    return np.asarray(matrix.astype(np.float32).toarray())
