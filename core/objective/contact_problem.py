@@ -15,6 +15,9 @@ from .step_potential import StepPotential
 
 # The preconditioner is rebuilt if more than this fraction of the active contacts changed their state.
 _MAX_CHANGED_FRACTION = 0.1
+# The same for contacts that became much stiffer or softer: of a heap's thousands, some do in every iteration, and
+# secants correct a few.
+_MAX_STIFFENED_FRACTION = 0.002
 # It is also rebuilt after so many evaluations (more if steps are shortened) if a contact slides or changed its state.
 _MAX_STALE_EVALUATIONS = 8
 # Iterations of a step in which the friction limit follows the normal force.
@@ -183,10 +186,9 @@ class ActiveContacts:
         states = energy.contact_states(x)
         changed = int((self._contact_states != states).sum())
         # A contact twenty times stiffer than the preconditioner assumes would shorten all steps.
-        stiffness_changed = ((self._contact_states % 4 == 2) != (states % 4 == 2)).any()
-        needs_update = bool(stiffness_changed) or changed > _MAX_CHANGED_FRACTION * max(
-            int((self._contact_states > 0).sum()), 1
-        )
+        stiffened = int(((self._contact_states % 4 == 2) != (states % 4 == 2)).sum())
+        active = max(int((self._contact_states > 0).sum()), 1)
+        needs_update = stiffened > _MAX_STIFFENED_FRACTION * active or changed > _MAX_CHANGED_FRACTION * active
         # A secant does not correct the preconditioner's errors in contacts, see AcceptedPoint.
         needs_update |= self.evaluations >= _MAX_STALE_EVALUATIONS and bool(changed or (states >= 4).any())
         if needs_update:
