@@ -34,8 +34,8 @@ def new_intersections(state: CollisionState, positions: Array) -> list[SurfacePa
 
     Contacts cover only nearby features. After a long search step, a tip may lie beyond all of them.
     """
-    end = state.points_at(positions)
-    pairs = [pair for pair in exactly_checked_pairs(state) if relative_depth(state, end, pair) > INVISIBLE_DEPTH]
+    end, known = state.points_at(positions), dict[int, Triangles]()
+    pairs = [pair for pair in exactly_checked_pairs(state) if relative_depth(state, end, pair, known) > INVISIBLE_DEPTH]
     return [pair for pair in pairs if initial_depth(state, pair) <= INVISIBLE_DEPTH]
 
 
@@ -70,10 +70,12 @@ def initial_depth(state: CollisionState, pair: SurfacePair) -> float:
     return known
 
 
-def relative_depth(state: CollisionState, points: Array, pair: SurfacePair) -> float:
+def relative_depth(
+    state: CollisionState, points: Array, pair: SurfacePair, known: dict[int, Triangles] | None = None
+) -> float:
     """Return the largest penetration of a pair of surfaces, as a fraction of the smaller one's size.
 
-    points: (N, 3) m, of all surfaces.
+    points: (N, 3) m, of all surfaces.  known: surfaces at these points, to which those of the pair are added.
     """
     model = state.model
     (first, first_points), (second, second_points) = ((model.surfaces[k], points[model.points_of(k)]) for k in pair)
@@ -83,11 +85,11 @@ def relative_depth(state: CollisionState, points: Array, pair: SurfacePair) -> f
         second_points.max(axis=0) < first_points.min(axis=0)
     ).any():
         return 0.0
-    both = (
-        Triangles(first_points, first.triangles, first.topology),
-        Triangles(second_points, second.triangles, second.topology),
-    )
-    return penetration_depth_of_closed(*both) / min(first.size, second.size)
+    known = {} if known is None else known
+    for place, one, places in zip(pair, (first, second), (first_points, second_points), strict=True):
+        if place not in known:
+            known[place] = Triangles(places, one.triangles, one.topology)
+    return penetration_depth_of_closed(*(known[place] for place in pair)) / min(first.size, second.size)
 
 
 def _height_above_plane(points: Array, plane: Array) -> float:

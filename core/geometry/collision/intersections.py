@@ -200,7 +200,9 @@ def _depth_into(body: Triangles, other: Triangles) -> float:
     sample_parameters = parameter[same][:, None] + steps * (parameter[same + 1] - parameter[same])[:, None]
     owner = segment[same].repeat(_SAMPLES_PER_INTERVAL)
     samples = starts[owner] + sample_parameters.reshape(-1, 1) * (ends - starts)[owner]
-    points = np.concatenate([body.vertices[np.unique(body.triangles)], samples])
+    is_used = np.zeros(len(body.vertices), dtype=bool)
+    is_used[body.triangles] = True
+    points = np.concatenate([body.vertices[is_used], samples])
     return float(depth_inside(points, other).max(initial=0.0))
 
 
