@@ -22,6 +22,7 @@ from ..system.inputs import Inputs
 from ..system.state import State, YarnHistory
 from ..system.weave_term import FrozenSliding
 from ..yarns.energy import SlidingFriction, crossing_normal_forces, gravity_energy
+from ..yarns.woven_cloth import AssembledMatrix
 from .contact_problem import MAX_FRICTION_UPDATES
 from .factorised_system import FactorisedSystem
 from .inertia import first_mode_inertia
@@ -213,19 +214,19 @@ class WeaveProblem(StepObjective):
             gradient += self.low_rank.combine(self.low_rank.columns, self.low_rank.signs * along)
         return total, np.where(self._free, gradient.reshape(v.shape), 0.0)
 
-    def sparse_hessian(self, v: Array) -> csr_matrix:
+    def sparse_hessian(self, v: Array) -> AssembledMatrix:
         cloth, h = self._cloth, self._h
         x, u = self.end_configuration(v)
         own = self._elastic.element_hessians(x, u)
         diagonal = np.zeros(cloth.unknown_count)
         diagonal[cloth.arc_length_unknown[cloth.can_slide]] = self._friction.curvature(u)[cloth.can_slide]
         elastic = self._pattern.assemble([own.stretch, own.bend, own.shear, None, diagonal])
-        found = self._pattern.matrix(self._constant + h * elastic)
         nodal = h * self._potential.hessian(x, True)
         more = (nodal if self._damping_matrix is None else nodal + self._damping_matrix).tocoo()
         there = self._free.ravel()[more.row] & self._free.ravel()[more.col]
-        place = (more.row[there], more.col[there])
-        return found + csr_matrix((more.data[there], place), shape=found.shape) if there.any() else found
+        place, shape = (more.row[there], more.col[there]), (cloth.unknown_count, cloth.unknown_count)
+        other = csr_matrix((more.data[there], place), shape=shape) if there.any() else None
+        return AssembledMatrix(self._pattern, self._constant + h * elastic, other)
 
     def largest_step(self, v: Array, direction: Array) -> float:
         """Return the largest fraction of the direction that keeps crossings at their minimum distance."""

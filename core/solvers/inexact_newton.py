@@ -158,7 +158,12 @@ def minimise_inexact_newton(
 
 def preconditioned_norm(precondition: Product, gradient: Array) -> float:
     """Return the preconditioned norm of a gradient (f, 3)."""
-    return float(np.sqrt(max(float(np.vdot(gradient, precondition(gradient))), 0.0)))
+    return norm_of(gradient, precondition(gradient))
+
+
+def norm_of(gradient: Array, preconditioned: Array) -> float:
+    """Return the preconditioned norm of a gradient (f, 3) from the preconditioner's product with it, (f, 3)."""
+    return float(np.sqrt(max(float(np.vdot(gradient, preconditioned)), 0.0)))
 
 
 class _NewtonDirections:
@@ -191,15 +196,20 @@ class _NewtonDirections:
 
 
 def conjugate_gradients(
-    product: Product, precondition: Product, gradient: Array, max_steps: int, forcing: float = _FORCING
+    product: Product,
+    precondition: Product,
+    gradient: Array,
+    max_steps: int,
+    forcing: float = _FORCING,
+    preconditioned_gradient: Array | None = None,
 ) -> tuple[Array, int, float]:
     """Return minus the inverse of a matrix times a gradient (f, 3), by preconditioned conjugate gradients.
 
     Also return the number of steps, max_steps + 1 if not converged, and the first preconditioned error norm. forcing:
-    relative residual at which to stop.
+    relative residual at which to stop.  preconditioned_gradient: (f, 3), if known.
     """
     answer, residual = np.zeros_like(gradient), -gradient
-    preconditioned = precondition(residual)
+    preconditioned = precondition(residual) if preconditioned_gradient is None else -preconditioned_gradient
     direction, squared_norm = preconditioned, float(np.vdot(residual, preconditioned))
     squared_tolerance, first_error = forcing**2 * squared_norm, float(np.sqrt(max(squared_norm, 0.0)))
     for count in range(max_steps):

@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array
 from .factorisation import LowRank, LowRankUpdate, Solve
-from .inexact_newton import Product, conjugate_gradients, preconditioned_norm
+from .inexact_newton import Product, conjugate_gradients, norm_of
 from .line_search import backtrack, line_search
 from .objective import Minimum, Objective, Outcome, Tolerance
 
@@ -61,10 +61,22 @@ class KeptFactors:
             self.solve = None
 
 
+class SymmetricMatrix(Protocol):
+    """A symmetric matrix (d, d) that is multiplied more often than factorised."""
+
+    def __matmul__(self, vector: Array) -> Array:
+        """Return the product with a vector (d,)."""
+        ...
+
+    def full(self) -> csr_matrix:
+        """Return the matrix with both triangles."""
+        ...
+
+
 class NewtonObjective(Objective, Protocol):
     """An objective whose Hessian is positive definite, apart from low_rank."""
 
-    def sparse_hessian(self, v: Array) -> csr_matrix:
+    def sparse_hessian(self, v: Array) -> SymmetricMatrix:
         """Return the Hessian without low_rank."""
         ...
 
@@ -89,29 +101,32 @@ def minimise_newton_cg(
         return max(tolerance.relative * min(first_error, objective.motion_norm(v)), tolerance.absolute, rounding_error)
 
     for iteration in range(max_iterations + 1):
+        preconditioned: Array | None = None
         if first_error is not None and preconditioner is not None:
             # Assume the same ratio of error to preconditioned norm as before the last step.
-            error = estimate_ratio * preconditioned_norm(preconditioner, gradient)
+            preconditioned = preconditioner(gradient)
+            error = estimate_ratio * norm_of(gradient, preconditioned)
             if _ESTIMATE_MARGIN * error <= bound_at(v, first_error):
                 outcome = Outcome.CONVERGED
                 break
         matrix = objective.sparse_hessian(v)
         product = _hessian_product(matrix, objective.low_rank)
-        count, direction = _MAX_STEPS_STALE + 1, gradient
+        count, direction, norm = _MAX_STEPS_STALE + 1, gradient, 0.0
         if preconditioner is not None:
-            direction, count, _ = conjugate_gradients(product, preconditioner, gradient, _MAX_STEPS_STALE, _FORCING)
+            direction, count, norm = conjugate_gradients(
+                product, preconditioner, gradient, _MAX_STEPS_STALE, _FORCING, preconditioned
+            )
             steps += count
         if count > _MAX_STEPS_STALE:
-            preconditioner = LowRankUpdate(factors.renew(matrix), objective.low_rank).solve_by_node
-            direction, *_ = conjugate_gradients(product, preconditioner, gradient, _MAX_STEPS_FRESH, _FORCING)
+            preconditioner = LowRankUpdate(factors.renew(matrix.full()), objective.low_rank).solve_by_node
+            direction, _, norm = conjugate_gradients(product, preconditioner, gradient, _MAX_STEPS_FRESH, _FORCING)
         slope = float(np.vdot(gradient, direction))
         if not np.isfinite(slope) or slope > 0.0:
             outcome = Outcome.NOT_FINITE
             break
         error = float(np.sqrt(-slope))
         first_error = error if first_error is None else first_error
-        if preconditioner is not None:
-            estimate_ratio = error / max(preconditioned_norm(preconditioner, gradient), 1e-300)
+        estimate_ratio = error / max(norm, 1e-300)
         if error <= bound_at(v, first_error):
             outcome = Outcome.CONVERGED
             break
@@ -128,7 +143,7 @@ def minimise_newton_cg(
     return Minimum.of(outcome, (iteration, evaluations), v, gradient, error, first_error)
 
 
-def _hessian_product(matrix: csr_matrix, low: LowRank) -> Product:
+def _hessian_product(matrix: SymmetricMatrix, low: LowRank) -> Product:
     """Return a function that multiplies the Hessian with a vector (f, 3)."""
 
     def product(direction: Array) -> Array:

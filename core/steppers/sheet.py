@@ -366,7 +366,7 @@ class WeaveStepper(Stepper):
     def _pattern(self) -> csr_matrix:
         """Pattern of the yarns' Hessians over the free unknowns."""
         pattern, rows = self.unknowns.pattern, self._free_rows
-        return pattern.matrix(np.ones(pattern.entry_count))[rows][:, rows]
+        return pattern.matrix(np.ones(pattern.entry_count)).full()[rows][:, rows]
 
     @cached_property
     def _symbolic(self) -> SymbolicFactorisation:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, diags
 
 from ..base.arrays import Array, Index, Mask
 from ..materials.assembly import assemble_vector
@@ -47,14 +47,16 @@ class AssemblyPattern:
     free.
 
     sums: for each group, the matrix that sums block entries to the upper triangle's entries (t,).
-    mirrored: (e,) upper entry of each entry of the matrix, t for those of the identity.
-    indices, pointers: CSR structure of the matrix.
+    columns, pointers: CSR structure of the upper triangle, without the identity.
+    diagonal: (f,) its entries on the diagonal.
+    fixed: unknowns of the identity.
     """
 
     sums: tuple[csr_matrix, ...]
-    mirrored: Index
-    indices: Index
+    columns: Index
     pointers: Index
+    diagonal: Index
+    fixed: Index
 
     @staticmethod
     def of(groups: Sequence[ElementGroup], free: Mask) -> AssemblyPattern:
@@ -68,17 +70,16 @@ class AssemblyPattern:
             shape = (len(keys), len(group.unknowns) * len(group.to_vectors) ** 2)
             sums.append(csr_matrix((factor, place), shape=shape))
         row, column = np.divmod(keys, size)
-        upper, above, fixed = np.arange(len(keys)), np.flatnonzero(row < column), np.flatnonzero(~free)
-        rows, columns = np.concatenate([row, column[above], fixed]), np.concatenate([column, row[above], fixed])
-        order = np.lexsort((columns, rows))
-        mirrored = np.concatenate([upper, above, np.full(len(fixed), len(keys))])[order]
-        pointers = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=size))])
-        return AssemblyPattern(tuple(sums), mirrored, columns[order].astype(np.int32), pointers.astype(np.int32))
+        pointers = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=size))])
+        return AssemblyPattern(
+            tuple(sums), column.astype(np.int32), pointers.astype(np.int32), np.flatnonzero(row == column),
+            np.flatnonzero(~free),
+        )  # fmt: skip
 
     @property
     def entry_count(self) -> int:
         """Number t of entries of the upper triangle, without the identity."""
-        return int(self.sums[0].shape[0])
+        return len(self.columns)
 
     def assemble(self, blocks: Sequence[Array | None]) -> Array:
         """Return the assembled entries (t,) of the upper triangle. blocks: (m, v, v) of each group; None for zeros."""
@@ -88,10 +89,46 @@ class AssemblyPattern:
                 total += sums @ block.reshape(-1)
         return total
 
-    def matrix(self, numbers: Array) -> csr_matrix:
+    def matrix(self, numbers: Array) -> AssembledMatrix:
         """Return the matrix (d, d) from assembled entries (t,), including the identity."""
-        size = len(self.pointers) - 1
-        return csr_matrix((np.append(numbers, 1.0)[self.mirrored], self.indices, self.pointers), shape=(size, size))
+        return AssembledMatrix(self, numbers)
+
+
+@dataclass(frozen=True)
+class AssembledMatrix:
+    """Symmetric matrix (d, d) of which the upper triangle is stored: most Hessians are multiplied but never factorised.
+
+    numbers: (t,) entries of the pattern.  other: (d, d), added to it; None for zeros.
+    """
+
+    pattern: AssemblyPattern
+    numbers: Array
+    other: csr_matrix | None = None
+
+    @cached_property
+    def _upper(self) -> csr_matrix:
+        size = len(self.pattern.pointers) - 1
+        return csr_matrix((self.numbers, self.pattern.columns, self.pattern.pointers), shape=(size, size))
+
+    @cached_property
+    def _correction(self) -> Array:
+        """Diagonal (d,) that the sum of both triangles lacks."""
+        found = np.zeros(len(self.pattern.pointers) - 1)
+        found[self.pattern.columns[self.pattern.diagonal]] = -self.numbers[self.pattern.diagonal]
+        found[self.pattern.fixed] = 1.0
+        return found
+
+    def __matmul__(self, vector: Array) -> Array:
+        """Return the product with a vector (d,)."""
+        found = self._upper @ vector
+        found += self._upper.T @ vector
+        found += self._correction * vector
+        return np.asarray(found if self.other is None else found + self.other @ vector)
+
+    def full(self) -> csr_matrix:
+        """Return the matrix with both triangles."""
+        both = self._upper + self._upper.T.tocsr() + diags(self._correction, format="csr")
+        return both if self.other is None else both + self.other
 
 
 def _upper_entries(group: ElementGroup, is_free: Mask) -> tuple[Index, Index, Array]:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 from stored_history import history_bytes
+from woven_damping import kinetic_energies, mean_kinetic_energy, yarn_dials
 from woven_scenes import SwatchStepper, swatch, woven_body
 
 from builders import net, scene, static_body
@@ -330,37 +331,6 @@ def test_normal_force_of_taut_yarns() -> None:
     assert loom.yarns.normal_forces[mine].min() > 0.0
 
 
-# Duration that shows the effect of damping: a hanging or flapping patch has completed a swing.
-SECONDS = {"hanging": 0.5, "flapping": 0.5, "swinging": 1.0}
-
-
-def mean_kinetic_energy(motion: str, dials: YarnDials) -> float:
-    """Return the mean kinetic energy in J of a soft patch of half a metre, in steps of 2.5 ms."""
-    surface, _ = swatch(12, 12, 0.5 / 12.0)
-    pins = (surface.vertices[:, 0] < 1e-9).astype(float)
-    body = woven_body(12, 12, 0.5 / 12.0, pins, stiffness=30.0, bending=2.0)
-    down = 9.81 * np.array([1.0, 0.0, 0.0])
-    tilted = 9.81 * np.array([np.cos(np.radians(34.0)), 0.0, np.sin(np.radians(34.0))])
-    loom = SwatchStepper(body, tuple((tilted if motion == "swinging" else down).tolist()))
-    if motion != "hanging":
-        still_ = SwatchStepper(body, tuple(down.tolist()))
-        controls = Controls((), 0.0, 1e-6, loom.factor)
-        rest = relax_dynamically(still_.stepper, still_.state, still_.system.stationary_inputs(), controls).positions
-        speed = np.zeros_like(rest)
-        if motion == "flapping":
-            speed[:, 2] = 2.0 * np.sin(3.0 * np.pi * rest[:, 0] / rest[:, 0].max()) * (pins == 0.0)
-        loom.state = State(0.0, rest, speed, np.zeros_like(rest))
-    total = []
-    for _ in range(round(SECONDS[motion] / 2.5e-3)):
-        loom.step(2.5e-3, dials, tolerance=1e-4)
-        total.append(loom.kinetic)
-    return float(np.mean(total))
-
-
-def yarn_dials(stretch: float, bend: float, rayleigh: bool = False) -> YarnDials:
-    return YarnDials(0.3, 0.5, 1e-3, stretch, bend, rayleigh)
-
-
 @pytest.mark.slow
 def test_strain_rate_damping_spares_swinging_patch() -> None:
     """Strain-rate damping acts on a hanging patch like Rayleigh damping, and hardly on a swinging one: [SRD] figure 3.
@@ -374,6 +344,12 @@ def test_strain_rate_damping_spares_swinging_patch() -> None:
     assert rate["hanging"] < 0.6
     assert rate["swinging"] > 0.9
     assert rayleigh["swinging"] < 0.8
+
+
+def test_patches_of_any_resolution_agree() -> None:
+    """A finer patch is alike as a whole: it flaps with the same kinetic energy."""
+    coarse, fine = (kinetic_energies("flapping", yarn_dials(0.03, 0.016, count=n), n, 5e-3, 0.2) for n in (12, 24))
+    np.testing.assert_allclose(fine, coarse, atol=0.1 * coarse.max())
 
 
 @pytest.mark.slow
@@ -554,6 +530,33 @@ def test_steps_of_frame_share_factors(monkeypatch: pytest.MonkeyPatch) -> None:
     change = np.abs(separate.positions - loom.system.rest).max()
     np.testing.assert_allclose(shared.positions, separate.positions, rtol=0, atol=1e-4 * change)
     assert shared.positions.tobytes() == again.positions.tobytes()
+
+
+def test_gradients_are_preconditioned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No right-hand side is solved for twice, up to its sign."""
+    loom, solved = SwatchStepper(woven_body(12, 12, 0.5 / 12.0)), list[bytes]()
+    speed = np.sin(9.0 * loom.system.rest[:, :1]) * np.array([0.0, 0.3, 1.0])
+    renew = KeptFactors.renew
+
+    def recorded(factors: KeptFactors, matrix: csr_matrix) -> Solve:
+        solve = renew(factors, matrix)
+
+        def solve_recorded(right: np.ndarray) -> np.ndarray:
+            # The columns of the low rank are solved for once per search.
+            if right.ndim == 1:
+                solved.append(np.abs(right).tobytes())
+            return solve(right)
+
+        factors.solve = solve_recorded
+        return solve_recorded
+
+    monkeypatch.setattr(KeptFactors, "renew", recorded)
+    loom.state = State(0.0, loom.system.rest, speed, np.zeros_like(speed))
+    meter = WorkMeter(steps_per_frame=4)
+    for _ in range(4):
+        loom.step(2.5e-3, yarn_dials(3e-4, 1e-3), tolerance=1e-6, meter=meter)
+    assert len(solved) > 8
+    assert len(set(solved)) == len(solved)
 
 
 @pytest.mark.slow

@@ -291,10 +291,10 @@ def test_woven_step_with_pins_and_contact() -> None:
     assert problem.contacts.lagged_normal_force == pytest.approx(pressed)
     assert point.value == problem.value_gradient(v)[0] != value
     # Contacts are stiff except at hard pins.
-    nodal, pressing = way[: len(state.positions)].ravel(), problem.sparse_hessian(v)
+    nodal, pressing = way[: len(state.positions)].ravel(), problem.sparse_hessian(v).full()
     pushed = h * problem.contacts.hessian(problem.positions(v), True) @ nodal
     pushed[island.system.is_fixed.repeat(3)] = 0.0
     problem.set_contacts(contacts.select(np.zeros(len(contacts), dtype=bool)), np.zeros(0), v)
-    found = (pressing - problem.sparse_hessian(v)) @ np.where(way == 0.0, 1.0, way).ravel()
+    found = (pressing - problem.sparse_hessian(v).full()) @ np.where(way == 0.0, 1.0, way).ravel()
     np.testing.assert_allclose(found[: len(nodal)], pushed, atol=1e-9 * np.abs(pushed).max())
     assert np.abs(pushed).max() > 0.0
