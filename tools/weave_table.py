@@ -1,13 +1,17 @@
-"""Update tables of docs/explanation/woven-cloth.md: rests, pulls, damping, contact, times, growth; all, or those named.
+"""Update tables of docs/explanation/woven-cloth.md: rests, pulls, damping, full size, contact, times, growth; all, or
+those named.
 
-    python tools/weave_table.py rests pulls       in an environment of the core's tests
+    python tools/weave_table.py rests "full size"       in an environment of the core's tests
 
-Damping takes ten minutes, growth two, the others one each. Times are CPU times of one thread (OPENBLAS_NUM_THREADS=1)
-on the machine that runs this script.
+Growth takes a minute, the others one to two each. Times are CPU times of one thread (OPENBLAS_NUM_THREADS=1) on the
+machine that runs this script. Runs of the full size take seven minutes together. They are kept in
+tools/weave_full_size.jsonl; only missing ones are made, so that a stopped script can go on. Delete the file to make
+them again.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import sys
@@ -15,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import mean, median
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +30,7 @@ if __name__ == "__main__":
     import conftest  # noqa: F401  (loads the checkout as the package dampsim)
 
 from papers.page import judge  # noqa: E402
+from woven_damping import kinetic_energies, yarn_dials  # noqa: E402
 from woven_scenes import SwatchStepper, woven_body  # noqa: E402
 
 import test_weave as weave  # noqa: E402
@@ -68,6 +74,18 @@ MOTIONS = {
     "flapping": "flapping",
     "from horizontal": "from horizontal",
 }
+# Runs of [SRD] figure 3 (right) at its full size, its number of yarns along each side, and coarser ones.
+FULL_RUNS = ROOT / "tools" / "weave_full_size.jsonl"
+FULL_COUNT, COARSER_COUNTS = 141, (12, 24, 36)
+# Step in s, and durations in s, in which a patch of 12 x 12 yarns hangs or flaps to and fro once.
+FULL_STEP = 5e-3
+FULL_SECONDS = {"hanging": 0.3, "flapping": 0.2}
+# Dampings at full size, see BETAS, each with its label.
+FULL_BETAS = {
+    "0.03, 0.016": (3e-2, 0.016, False),
+    "0.0003, 0.016": (3e-4, 0.016, False),
+    "0.0003, 0.16": (3e-4, 0.16, False),
+}
 
 
 def rests() -> Iterator[Row]:
@@ -109,6 +127,63 @@ def damping() -> Iterator[Row]:
     for motion, said in MOTIONS.items():
         free = weave.mean_kinetic_energy(motion, weave.yarn_dials(0.0, 0.0))
         yield said, *(f"{weave.mean_kinetic_energy(motion, weave.yarn_dials(*betas)) / free:.2f}" for betas in BETAS)
+
+
+def full_size() -> Iterator[Row]:
+    """Yield mean kinetic energies at the size of [SRD] figure 3 and below, relative to those without damping."""
+    yield "", "nodes", "undamped", *(f"β_s, β_b = {label}" if not k else label for k, label in enumerate(FULL_BETAS))
+    for motion in FULL_SECONDS:
+        for count in (*COARSER_COUNTS, FULL_COUNT):
+            free, *damped = (
+                full_size_energy(motion, betas, count) for betas in ((0.0, 0.0, False), *FULL_BETAS.values())
+            )
+            energies = (f"{one / free:.2f}" for one in damped)
+            yield f"{motion}, {count} × {count}", f"{count * (count + 4):,}", f"{free:.3f} J", *energies
+
+
+def full_size_energy(motion: str, betas: tuple[float, float, bool], count: int) -> float:
+    """Return the mean kinetic energy in J of a motion of count × count yarns. Runs of the full size are kept."""
+    h, key = FULL_STEP, [motion, *betas]
+    steps = round(FULL_SECONDS[motion] / h)
+
+    def energies() -> list[float]:
+        return [
+            float(f"{one:.5g}")
+            for one in kinetic_energies(motion, yarn_dials(*betas, count=count), count, h, steps * h)
+        ]
+
+    if count != FULL_COUNT:
+        return mean(energies())
+    runs = stored_runs()
+    found = next((one for one in runs if one["motion"] == key and len(one["energies"]) >= steps), None)
+    if found is None:
+        begun = time.process_time()
+        found = {"motion": key, "energies": energies(), "seconds": round(time.process_time() - begun)}
+        with FULL_RUNS.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(found) + "\n")
+    return mean(found["energies"][:steps])
+
+
+def stored_runs() -> list[dict[str, Any]]:
+    """Return the runs of the full size: motion with its dampings, kinetic energies in J, and processor time in s."""
+    lines = FULL_RUNS.read_text(encoding="utf-8").splitlines() if FULL_RUNS.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def full_size_verdict(rows: Sequence[Row]) -> str:
+    """Return the verdict on the paper's claims from the table of the full size, and the time of its runs."""
+    hanging, flapping = (
+        next(row[3:] for row in rows if row[0] == f"{motion}, {FULL_COUNT} × {FULL_COUNT}") for motion in FULL_SECONDS
+    )
+    stretch, bend = _determines(hanging[1], hanging[0], hanging[2]), _determines(flapping[1], flapping[2], flapping[0])
+    minutes = sum(one["seconds"] for one in stored_runs()) / 60.0
+    return (
+        f"At the full size, which took {minutes:.0f} minutes of processor time:\n\n"
+        f"- The stretch damping β_s determines hanging. This {stretch}: β_s changes it from {hanging[1]} to\n"
+        f"  {hanging[0]}, and β_b to {hanging[2]}.\n"
+        f"- The bend damping β_b determines flapping. This {bend}: β_b changes it from {flapping[1]} to\n"
+        f"  {flapping[2]}, and β_s to {flapping[0]}."
+    )
 
 
 def contact() -> Iterator[Row]:
@@ -189,7 +264,7 @@ def stepped(loom: SwatchStepper, h: float, steps: int, meter: WorkMeter | None =
 
 
 TABLES: dict[str, Callable[[], Iterator[Row]]] = {
-    "rests": rests, "pulls": pulls, "damping": damping, "contact": contact, "times": times,
+    "rests": rests, "pulls": pulls, "damping": damping, "full size": full_size, "contact": contact, "times": times,
     "growth": growth,
 }  # fmt: skip
 
@@ -218,7 +293,11 @@ def _determines(before: str, after: str, after_other: str) -> str:
 
 
 # Texts that follow from the numbers of a table, after it.
-VERDICTS: dict[str, Callable[[Sequence[Row]], str]] = {"damping": damping_verdict, "growth": growth_verdict}
+VERDICTS: dict[str, Callable[[Sequence[Row]], str]] = {
+    "damping": damping_verdict,
+    "full size": full_size_verdict,
+    "growth": growth_verdict,
+}
 
 
 def table(rows: Sequence[Row]) -> str:
