@@ -27,7 +27,7 @@ from .contact_problem import MAX_FRICTION_UPDATES
 from .factorised_system import FactorisedSystem
 from .inertia import first_mode_inertia
 from .reference_motion import RegionSlice, StepContext
-from .step_objective import StepObjective, WovenUnknowns
+from .step_objective import StepObjective, WovenUnknowns, negligible_norm
 from .step_potential import StepPotential
 
 # Fraction of a yarn segment's mass that moves with its yarn position, which otherwise has no inertia within a plane.
@@ -70,7 +70,8 @@ class WeaveProblem(StepObjective):
         pinned_velocities = cloth.stack_unknowns(self._pin_velocities, np.zeros_like(self._u))
         velocities = cloth.stack_unknowns(state.velocities, self._sliding_speeds)
         self.start = self.clip_to_feasible(np.where(self._free, velocities, pinned_velocities))
-        self.value_noise, self.noise = (self._elastic.rounding + self._potential.rounding) / h, 0.0
+        self.value_noise = (self._elastic.rounding + self._potential.rounding) / h
+        self.noise = negligible_norm(system, h, self._nodal_inertia)
         self._friction_updates = 0
 
     def _assemble_inertia(

@@ -19,6 +19,8 @@ from .objective import Minimum, Objective, Outcome, Tolerance
 
 # Relative residual at which conjugate gradients stop, and their largest number of steps on stale and on fresh factors.
 _FORCING, _MAX_STEPS_STALE, _MAX_STEPS_FRESH = 3e-2, 24, 60
+# The first of them in a rough search, relative to its tolerance, and its largest value: directions may be rough, too.
+_ROUGH_FORCING_RATIO, _MAX_FORCING = 3.0, 0.3
 # Time of a factorisation, in steps of conjugate gradients.
 _FACTORISATION_COST = 40.0
 # Relative rounding error of the potential, as a square of the error estimate: smaller errors cannot be resolved.
@@ -95,6 +97,7 @@ def minimise_newton_cg(
     if factors.solve is not None:
         preconditioner = LowRankUpdate(factors.solve, objective.low_rank).solve_by_node
     estimate_ratio = np.inf
+    forcing = min(max(_FORCING, _ROUGH_FORCING_RATIO * tolerance.relative), _MAX_FORCING)
 
     def bound_at(v: Array, first_error: float) -> float:
         rounding_error = float(np.sqrt(ROUNDED * abs(value)))
@@ -114,12 +117,12 @@ def minimise_newton_cg(
         count, direction, norm = _MAX_STEPS_STALE + 1, gradient, 0.0
         if preconditioner is not None:
             direction, count, norm = conjugate_gradients(
-                product, preconditioner, gradient, _MAX_STEPS_STALE, _FORCING, preconditioned
+                product, preconditioner, gradient, _MAX_STEPS_STALE, forcing, preconditioned
             )
             steps += count
         if count > _MAX_STEPS_STALE:
             preconditioner = LowRankUpdate(factors.renew(matrix.full()), objective.low_rank).solve_by_node
-            direction, _, norm = conjugate_gradients(product, preconditioner, gradient, _MAX_STEPS_FRESH, _FORCING)
+            direction, _, norm = conjugate_gradients(product, preconditioner, gradient, _MAX_STEPS_FRESH, forcing)
         slope = float(np.vdot(gradient, direction))
         if not np.isfinite(slope) or slope > 0.0:
             outcome = Outcome.NOT_FINITE

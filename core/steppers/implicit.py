@@ -144,8 +144,11 @@ class Stepper(FactorisedSystem):
         for place in range(parts):
             solution = self._solve_part(task.part(state, place, parts))
             report = report.with_search(solution.minimum)
-            if self.policy.accepts_part(solution.minimum, is_shortest, task.counts):
-                after = solution.state_after(is_shortest)
+            is_spent = task.meter.is_spent
+            if self.policy.accepts_part(solution.minimum, task.counts, is_shortest=is_shortest, is_spent=is_spent):
+                # The guards have not tested a search that did not converge.
+                is_final = is_shortest or solution.minimum.outcome is not Outcome.CONVERGED
+                after = solution.state_after(is_final)
                 report = report.with_end(after.is_finite)
             if not report.has_converged:
                 return state, report, place

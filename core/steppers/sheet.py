@@ -27,7 +27,7 @@ from ..objective.rope_matrix import RopeDirections, RopeMatrix, RopePattern
 from ..objective.rope_pieces import RopePieces, RopeStep, can_separate
 from ..objective.sheet_matrix import BlockDirections, ElementPattern, SheetMatrix, cached_elements
 from ..objective.slack_steering import known_swings
-from ..objective.step_objective import WovenUnknowns
+from ..objective.step_objective import WovenUnknowns, negligible_norm
 from ..objective.step_problem import StepProblem
 from ..objective.tangent import NormalDirectionSolve, Tangent
 from ..objective.weave_problem import FactorisedSearch, WeaveProblem
@@ -41,11 +41,9 @@ from ..solvers.objective import AcceptedPoint, Minimum, Tolerance
 from ..system.system import System
 from ..system.term import StiffnessScaling
 from .implicit import Stepper
-from .step_policy import Minimiser, SpentWork
+from .step_policy import Minimiser, SlowProgress, SpentWork
 from .step_task import StepTask
 
-# Motion of a node in a step that is negligible, as a fraction of the block's size.
-_NEGLIGIBLE_MOTION = 1e-8
 # Invisible displacement, as a fraction of the median edge length. With contacts, and in moving air, the motion itself
 # hides a displacement of the second fraction of it.
 _INVISIBLE_CHANGE, _INVISIBLE_FRACTION = 2.5e-3, 0.02
@@ -101,12 +99,11 @@ class SheetProblem(StepProblem):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         system = self._stepper.system
-        size = min((block.size for block in system.blocks if block.groups), default=0.0)
         self._preconditioner = ContactFreePreconditioner(
             LowRankUpdate(_divided_solve(self._solve, self._scale), self._low_rank)
         )
         self._normal_solve: NormalDirectionSolve | None = None
-        self.noise = max(self.noise, _NEGLIGIBLE_MOTION * size / self._h * float(np.sqrt(self._inertia.sum())))
+        self.noise = max(self.noise, negligible_norm(system, self._h, self._inertia))
 
     def invisible_step(self, motion: float) -> float:
         """Return the largest norm of an invisible step, sqrt(W); 0 in statics, whose steps add up.
@@ -353,7 +350,9 @@ class WeaveStepper(Stepper):
 
     def __init__(self, system: System) -> None:
         super().__init__(system)
-        self.policy = replace(self.policy, spent_work=SpentWork.of_woven_cloth())
+        self.policy = replace(
+            self.policy, slow_progress=SlowProgress.of_woven_cloth(), spent_work=SpentWork.of_woven_cloth()
+        )
         self.unknowns: WovenUnknowns = WovenUnknowns(system)
         self._orders: Memo[SymbolicFactorisation] = Memo(_MAX_CACHED_ORDERS)
 

@@ -46,6 +46,8 @@ Minimiser = Callable[[Any, Array, Tolerance], Minimum]
 _MAX_BISECTIONS = 4
 # Largest residual, relative to the first error estimate, that is accepted in the shortest parts.
 _ACCEPTABLE_RESIDUAL = 0.1
+# The same in any part that has spent the work of its frame: the tolerance of the parts that would replace it.
+_ACCEPTABLE_SPENT_RESIDUAL = 0.03
 # Largest speed relative to the surrounding speeds: landings reach 0.9, snap-through reaches hundreds.
 _MAX_SPEED_RATIO = 1.0
 # Largest predicted penetration of a sheet in a step, as a fraction of the block's size, and largest number of the
@@ -58,8 +60,8 @@ _SOLID_CRUSHING_BUDGET, _SOLID_CRUSHING_RESERVE = 700.0, 300.0
 # Work of a frame of sheets, cost of their contact detections in it, and evaluations of each of their searches, however
 # little is left. With 10 as for other kinds, edges of a tight garment stretch by half more.
 _SHEET_BUDGET, _SHEET_DETECTION, _SHEET_MIN_EVALUATIONS = 8000.0, 20.0, 16
-# Work of a frame in which animated points crush woven cloth, and largest number of halvings of a budget.
-_WOVEN_CRUSHING_BUDGET, _MAX_HALVINGS = 2400.0, 2
+# Work of a frame in which animated points crush woven cloth, work for its end, and largest number of halvings.
+_WOVEN_CRUSHING_BUDGET, _WOVEN_CRUSHING_RESERVE, _MAX_HALVINGS = 600.0, 300.0, 2
 # Smallest number of bisections of the rest of a step that is brought to an end, and motion of colliders and pins in a
 # part of it, in sizes of the system.
 _MIN_FINAL_BISECTIONS, _MAX_PART_MOTION = 2, 0.5
@@ -185,11 +187,19 @@ class SlowProgress(Guard):
     so the motion stays bounded.
 
     max_residual: relative to the first error estimate.
+    max_spent_residual: the same of any part whose search has spent the work: the parts that would follow it are solved
+        no more accurately, see SpentWork. 0 where they have other coefficients than the first attempt.
     """
 
     name: ClassVar[str] = "SLOW_PROGRESS"
     verdict: ClassVar[Verdict] = Verdict.ACCEPT
     max_residual: float = _ACCEPTABLE_RESIDUAL
+    max_spent_residual: float = 0.0
+
+    @staticmethod
+    def of_woven_cloth() -> SlowProgress:
+        """Return the guard of woven cloth."""
+        return SlowProgress(max_spent_residual=_ACCEPTABLE_SPENT_RESIDUAL)
 
 
 @dataclass(frozen=True)
@@ -247,7 +257,11 @@ class SpentWork(Guard):
     @staticmethod
     def of_woven_cloth() -> SpentWork:
         """Return the guard of woven cloth."""
-        return SpentWork(crushing_budget=_WOVEN_CRUSHING_BUDGET)
+        return SpentWork(
+            crushing_budget=_WOVEN_CRUSHING_BUDGET,
+            crushing_reserve=_WOVEN_CRUSHING_RESERVE,
+            crushing_costs=WorkCosts.of_crushed_woven_cloth(),
+        )
 
     def meter(self, node_count: int, step_count: int) -> WorkMeter:
         """Return the meter of a frame of so many steps of a system."""
@@ -506,15 +520,18 @@ class StepPolicy:
         has_failed = minimum.outcome not in (Outcome.CONVERGED, Outcome.CONTACT_SET)
         return not (self.failed_search.fires(has_failed, counts) or self.runaway_step.fires(is_runaway, counts))
 
-    def accepts_part(self, minimum: Minimum, is_shortest: bool, counts: GuardCounts) -> bool:
-        """Return whether to accept the last attempt of a part of a step. Otherwise, the step may be bisected."""
-        outcome = minimum.outcome
-        if outcome is Outcome.CONVERGED or not is_shortest:
+    def accepts_part(self, minimum: Minimum, counts: GuardCounts, *, is_shortest: bool, is_spent: bool = False) -> bool:
+        """Return whether to accept the last attempt of a part of a step. Otherwise, the step may be bisected.
+
+        is_spent: whether the work of the step is spent.
+        """
+        outcome, guard = minimum.outcome, self.slow_progress
+        if outcome is Outcome.CONVERGED or not (is_shortest or is_spent):
             return outcome is Outcome.CONVERGED
-        is_close = outcome is Outcome.ITERATIONS and minimum.residual <= self.slow_progress.max_residual
-        return self.unresolved_contacts.fires(outcome is Outcome.CONTACT_SET, counts) or self.slow_progress.fires(
-            is_close, counts
-        )
+        max_residual = guard.max_residual if is_shortest else guard.max_spent_residual
+        is_close = outcome is Outcome.ITERATIONS and minimum.residual <= max_residual
+        is_unresolved = is_shortest and outcome is Outcome.CONTACT_SET
+        return self.unresolved_contacts.fires(is_unresolved, counts) or guard.fires(is_close, counts)
 
     def may_bisect(self, outcome: Outcome, counts: GuardCounts) -> bool:
         """Return whether a step that ended with this outcome is bisected. The guards of contacts count themselves."""

@@ -48,7 +48,7 @@ def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
         return replace(counted(self, body, settings), count=settings.substeps + crc32(repr(settings).encode()) % 2)
 
     monkeypatch.setattr(dials, "_count_substeps", counts)
-    monkeypatch.setattr(step.StepPolicy, "accepts_part", lambda *_: reports.Verdict.ACCEPT)
+    monkeypatch.setattr(step.StepPolicy, "accepts_part", lambda *_, **__: reports.Verdict.ACCEPT)
     monkeypatch.setattr(step.StepPolicy, "attempts", lambda self, minimiser, controls: [(False, minimiser)])
     monkeypatch.setattr(lbfgs.minimise_lbfgs, "__defaults__", (20, 5))
     monkeypatch.setattr(load("core.solvers.newton").minimise_newton, "__defaults__", (5,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -188,6 +189,17 @@ def test_slow_progress_is_accepted_last(residual: float, monkeypatch: pytest.Mon
     assert (report.substeps, report.guards.get(SlowProgress, 0)) == (16, 16 * is_accepted)
     _, report = hanging_bar_step(creep, SlowProgress)
     assert (report.outcome, report.guards.get(SlowProgress, 0)) == (Outcome.ITERATIONS, 0)
+
+
+@pytest.mark.parametrize("residual", [0.02, 0.04])
+def test_woven_cloth_ends_with_work(residual: float) -> None:
+    """A search of woven cloth that has spent its work is accepted if its parts would be no more accurate."""
+    minimum = Minimum(np.zeros((1, 3)), Outcome.ITERATIONS, 1, 1, residual, 1.0)
+    for guard, is_accepted in ((SlowProgress.of_woven_cloth(), residual < 0.03), (SlowProgress(), False)):
+        policy, counts = StepPolicy(slow_progress=guard), Counter[type[Guard]]()
+        assert policy.accepts_part(minimum, counts, is_shortest=False, is_spent=True) == is_accepted
+        assert counts[SlowProgress] == is_accepted
+        assert not policy.accepts_part(minimum, counts, is_shortest=False)
 
 
 # Bounded frames.

@@ -141,6 +141,8 @@ def test_limits_hold_after_motion() -> None:
 
 def test_budget_by_violence() -> None:
     """Only violence reduces the budget, and successive steps that spend it reduce it further."""
+    # A unit takes about a millisecond, for all kinds of crushed bodies.
+    assert SpentWork.of_woven_cloth().crushing_budget <= SpentWork.of_solids().crushing_budget
     for guard in (SpentWork(), SpentWork.of_solids(), SpentWork.of_woven_cloth()):
         calm, crushed, thrown = (guard.max_work(violence(motion)) for motion in (0.2, 0.7, 1.5))
         assert calm == math.inf
@@ -229,6 +231,20 @@ def test_costs_of_kinds() -> None:
         before = solid.spent
         solid.charge_evaluations(1.0)
         assert solid.spent - before == pytest.approx(1.0 + nodes / 100.0)
+
+
+def test_exhausted_search_spends_work() -> None:
+    """A search that made all of its evaluations left a rest of a unit, from which another search was begun."""
+    for cost in (1.0, 1.6, 8.0):
+        meter = WorkMeter(100, 1000.0)
+        meter.begin_step(100.0)
+
+        def search(problem: Any, start: np.ndarray, tolerance: Tolerance) -> Minimum:
+            assert tolerance.max_evaluations is not None
+            return Minimum(start, Outcome.ITERATIONS, 1, tolerance.max_evaluations, 1.0, 1.0)
+
+        meter.metered(search, cost)(None, np.zeros((1, 3)), Tolerance(1e-3, 0.0))
+        assert meter.is_spent
 
 
 def run_steps(moves: Sequence[float]) -> list[State]:
@@ -344,6 +360,14 @@ def test_size_of_crushed_net(name: str, kind: str, before: float) -> None:
 def test_size_of_crushed_woven_cloth() -> None:
     """Woven cloth that a hammer had hit was stretched to 1.86 times its size by steps that converged."""
     assert max(frame.size for frame in run_violent(violent_scene("hammer", "WEAVE"))) <= 1.21
+
+
+def test_work_of_crushed_woven_cloth() -> None:
+    """A frame of 480 nodes under a hammer took up to 400 evaluations, and 290 while nothing moved yet."""
+    made = replace(violent_scene("hammer", "WEAVE", 1200), last=7)
+    evaluations = [frame.evaluations for frame in run_violent(made)]
+    assert max(evaluations[:3]) <= 2
+    assert max(evaluations) <= 80
 
 
 def test_longest_way_through_net() -> None:

@@ -10,15 +10,19 @@ from typing import Any
 
 import numpy as np
 from hanging_bodies import flag, rope
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import pdist
 from scipy.spatial.transform import Rotation
 from woven_scenes import woven_body
 
 from animated import AnimatedBody, AnimatedCollider
-from builders import net, scene, static_body
+from builders import gridded_box, net, scene, static_body
+from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.collision.intersections import depth_inside, penetration_depth
 from dampsim.core.geometry.collision.proximity import Triangles
 from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.scene.body import Body
 from dampsim.core.scene.scene import Scene
 from dampsim.core.settle.work_meter import Minimise, WorkMeter
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
@@ -30,6 +34,9 @@ FPS = 24.0
 # Frames with a collider that moves, and frames afterwards.
 HIT_FRAMES, CALM_FRAMES = 9, 8
 KINDS = ("SOLID", "CLOTH", "ROPE", "SPRINGS", "WEAVE")
+# Bodies of random hits: all kinds, closed thin cloth and many ropes.
+BODIES = (*KINDS, "RIGID", "SHELL", "HAIR")
+HITS = ("hammer", "plates", "teleport", "jump", "swing")
 
 
 def violent_body(kind: str, pinned: bool, size: int = 200, **more: object) -> AnimatedBody:
@@ -41,6 +48,17 @@ def violent_body(kind: str, pinned: bool, size: int = 200, **more: object) -> An
         pins = (points[:, 2] > 0.35).astype(float) if pinned else None
         surface = Surface("Body", points, ball.triangles)
         return static_body(surface, pins, resolution=size, touch_together=True, **more)
+    if kind == "RIGID":
+        shape = box((0.8, 0.5, 0.3))
+        surface = Surface("Body", shape.vertices - shape.vertices.mean(axis=0), shape.triangles)
+        pins = (surface.vertices[:, 2] > 0.14).astype(float) * pinned
+        return static_body(surface, pins if pinned else None, kind="RIGID", **more)
+    if kind == "SHELL":
+        surface = gridded_box("Body", (-0.5, -0.5, -0.01), (0.5, 0.5, 0.01), 1.0 / max(math.isqrt(size // 6), 7))
+        pins = (surface.vertices[:, 0] > 0.48).astype(float) * pinned
+        return static_body(surface, pins, kind="CLOTH", thickness=20.0, stiffness=2000.0, density=500.0, **more)
+    if kind == "HAIR":
+        return hair(max(size // 24, 6), pinned)
     if kind == "CLOTH":
         made = flag(max(side, 11))
     elif kind == "ROPE":
@@ -53,6 +71,19 @@ def violent_body(kind: str, pinned: bool, size: int = 200, **more: object) -> An
     axis = 2 if kind in ("CLOTH", "ROPE") else 0
     pins = (points[:, axis] > points[:, axis].max() - 0.02).astype(float) * pinned
     return replace(made, surface=replace(made.surface, name="Body", vertices=points), pins=pins)
+
+
+def hair(count: int, pinned: bool, nodes: int = 8) -> AnimatedBody:
+    """Return strands of 0.6 m that hang in a row of 1 m. pinned: whether their roots are."""
+    places = np.stack([np.linspace(-0.5, 0.5, count), 0.03 * (np.arange(count) % 3), np.full(count, 0.3)], axis=1)
+    along = np.linspace(0.0, 0.6, nodes)
+    points = (places[:, None] - along[None, :, None] * np.eye(3)[2]).reshape(-1, 3)
+    first = np.arange(count * nodes).reshape(count, nodes)
+    edges = np.stack([first[:, :-1].ravel(), first[:, 1:].ravel()], axis=1)
+    pins = np.isin(np.arange(len(points)), first[:, :2]).astype(float) * pinned
+    dials = {"thickness": 5.0, "stiffness": 1e4, "density": 1000.0, "bending": 0.05}
+    surface = Surface("Body", points, np.zeros((0, 3), dtype=np.int64))
+    return static_body(surface, pins, kind="ROPE", edges=edges, **dials)
 
 
 def moving(surface: Surface, path: Callable[[float], np.ndarray], name: str = "Hammer") -> AnimatedCollider:
@@ -153,12 +184,68 @@ def random_violent_scene(seed: int) -> Scene:
     return scene(body, fps=FPS, last=1 + HIT_FRAMES + CALM_FRAMES, colliders=tuple(colliders))
 
 
+def random_hit(name: str, kind: str, seed: int) -> Scene:
+    """Return a scene with a body and a random hammer, plates, teleport, jump of pins, or swinging mesh, see HITS."""
+    rng = np.random.default_rng([seed, HITS.index(name), BODIES.index(kind)])
+    # A rigid body on pins cannot give way.
+    is_held = name == "jump" or bool(rng.random() < 0.5 and name != "swing" and kind != "RIGID")
+    body = violent_body(kind, pinned=is_held, size=int(rng.integers(150, 500)))
+    around = Rotation.random(random_state=int(rng.integers(1 << 30)))
+    speed, offset = 10.0 ** rng.uniform(-0.7, 0.5), 0.15 * rng.normal(size=3)
+    colliders: list[AnimatedCollider] = []
+    if name == "hammer":
+        shape = plate(float(rng.uniform(0.3, 0.8)), float(rng.uniform(0.3, 0.8)))
+        turned = replace(shape, vertices=around.apply(shape.vertices))
+        step = speed * around.apply(np.eye(3)[0])
+        colliders = [straight(turned, offset - step * (1.2 / speed + 1.0), step)]
+    elif name == "plates":
+        shape = plate()
+        turned, up = replace(shape, vertices=around.apply(shape.vertices)), around.apply(np.eye(3)[2])
+        gap = float(rng.uniform(0.05, 0.5))
+        start = 0.75 + 0.1
+        step = (start - 0.1 - 0.5 * gap) / HIT_FRAMES
+        colliders = [
+            straight(turned, sign * start * up + offset, -sign * step * up, f"Plate {sign}") for sign in (1.0, -1.0)
+        ]
+    elif name == "teleport":
+        shape = plate(float(rng.uniform(0.5, 3.0)))
+        turned, up = replace(shape, vertices=around.apply(shape.vertices)), around.apply(np.eye(3)[2])
+        when = int(rng.integers(3, 8))
+        colliders = [moving(turned, lambda frame: turned.vertices + (8.0 * up if frame < when else offset))]
+    elif name == "jump":
+        rest, jump = body.surface.vertices, 3.0 * speed * rng.normal(size=3)
+        when = sorted(rng.choice(np.arange(2, HIT_FRAMES), 3, replace=False).tolist())
+        turn = Rotation.from_rotvec(rng.normal(size=3) * float(rng.random() < 0.5))
+
+        def path(frame: float) -> np.ndarray:
+            count = sum(frame >= one for one in when)
+            return np.asarray((turn**count).apply(rest) + (count % 2) * jump)
+
+        body = replace(body, motion=path)
+    else:
+        low = float(body.surface.vertices[:, 2].min()) - 0.12
+        shape = plate(2.0)
+        hinge = np.array([0.0, 0.0, low - 0.1])
+        axis = rng.normal(size=3) * np.array([1.0, 1.0, 0.3])
+        angle, period = float(rng.uniform(0.2, 0.7)), float(rng.uniform(6.0, 18.0))
+
+        def swing(frame: float) -> np.ndarray:
+            phase = 2.0 * np.pi * min(frame - 1.0, HIT_FRAMES) / period
+            turned = Rotation.from_rotvec(angle * np.sin(phase) * axis / np.linalg.norm(axis))
+            return np.asarray(turned.apply(shape.vertices) + hinge + 0.2 * np.sin(phase) * np.array([1.0, 0.0, 0.5]))
+
+        colliders = [moving(shape, swing, "Mesh")]
+    return scene(body, fps=FPS, last=1 + HIT_FRAMES + CALM_FRAMES, colliders=tuple(colliders))
+
+
 @dataclass(frozen=True)
 class ViolentFrame:
     """Measures of a frame.
 
     seconds: of processor time.  evaluations: of the potential.  guards: names.
-    depth: in colliders, over the smaller size.  size: diameter over that at rest.  speed: of the fastest node, m/s.
+    depth: in colliders, over the smaller size.  size: diameter over that at rest, of the piece that grew most.
+    speed: of the fastest node, m/s.
+    energy: kinetic, elastic and of the weight, J.
     """
 
     number: int
@@ -168,6 +255,7 @@ class ViolentFrame:
     depth: float
     size: float
     speed: float
+    energy: float = 0.0
 
 
 def relative_depth_in_colliders(made: Scene, shape: np.ndarray, frame: float) -> float:
@@ -185,6 +273,15 @@ def relative_depth_in_colliders(made: Scene, shape: np.ndarray, frame: float) ->
             depth = float(depth_inside(free, Triangles(one.vertices, collider.triangles)).max(initial=0.0))
         deepest = max(deepest, depth / max(smaller, 1e-9))
     return deepest
+
+
+def largest_growth(body: Body, shape: np.ndarray) -> float:
+    """Return the largest diameter of a connected piece over that at rest. Strands of hair may spread."""
+    edges = np.concatenate([body.surface.triangles[:, [0, 1]], body.surface.triangles[:, [1, 2]], body.edges])
+    ones, count = np.ones(len(edges)), len(shape)
+    labels = connected_components(csr_matrix((ones, edges.T), shape=(count, count)), directed=False)[1]
+    pieces = [np.flatnonzero(labels == k) for k in range(labels.max() + 1)]
+    return max(diameter(shape[own]) / diameter(body.surface.vertices[own]) for own in pieces if len(own) > 1)
 
 
 def diameter(points: np.ndarray) -> float:
@@ -227,6 +324,15 @@ def impact_speed(made: Scene) -> float:
     return fastest
 
 
+def mechanical_energy(simulation: Simulation, frame: Frame) -> float:
+    """Return the kinetic energy and the elastic and external potential energy of the only body, J."""
+    (body,) = simulation.scene.bodies
+    system, state = simulation.system_of(body.name), frame.state
+    moving = 0.5 * float(system.mass @ (state.velocities**2).sum(axis=1))
+    lifted = -float(system.mass @ (state.positions @ simulation.scene.gravity))
+    return moving + lifted + system.elastic_energy(state.positions, np.ones(len(system.blocks)))
+
+
 def run_violent(made: Scene) -> Iterator[ViolentFrame]:
     """Simulate a scene with one body and yield the measures of each frame."""
     simulation = Simulation(made)
@@ -235,7 +341,6 @@ def run_violent(made: Scene) -> Iterator[ViolentFrame]:
     yield ViolentFrame(first.number, time.process_time() - begun, 0, (), 0.0, 1.0, 0.0)
     run = SimulationRun(simulation, first, simulation.sample_frame(first.number))
     (body,) = made.bodies
-    at_rest = diameter(body.surface.vertices)
     while run.frame.number < made.last:
         inputs = simulation.sample_frame(run.frame.number + 1, run.substep_count)
         begun = time.process_time()
@@ -249,6 +354,7 @@ def run_violent(made: Scene) -> Iterator[ViolentFrame]:
             counter.count,
             tuple(frame.guards),
             relative_depth_in_colliders(made, shape, float(frame.number)),
-            diameter(shape) / at_rest,
+            largest_growth(body, shape),
             float(np.linalg.norm(frame.state.velocities, axis=1).max()),
+            mechanical_energy(simulation, frame),
         )
