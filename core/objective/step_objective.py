@@ -22,15 +22,6 @@ from ..yarns.woven_cloth import WovenCloth
 from .factorised_system import Unknowns
 from .step_potential import StepPotential
 
-# Motion of a node in a step that is negligible, as a fraction of the block's size.
-_NEGLIGIBLE_MOTION = 1e-8
-
-
-def negligible_norm(system: System, h: float, inertia: Array) -> float:
-    """Return the norm of a negligible motion in a step of h s, sqrt(W). inertia: (f,) kg/s of the nodes."""
-    size = min((block.size for block in system.blocks if block.groups), default=0.0)
-    return _NEGLIGIBLE_MOTION * size / h * float(np.sqrt(inertia.sum()))
-
 
 @dataclass(frozen=True)
 class YarnSettings:

@@ -27,11 +27,13 @@ from .contact_problem import MAX_FRICTION_UPDATES
 from .factorised_system import FactorisedSystem
 from .inertia import first_mode_inertia
 from .reference_motion import RegionSlice, StepContext
-from .step_objective import StepObjective, WovenUnknowns, negligible_norm
+from .step_objective import StepObjective, WovenUnknowns
 from .step_potential import StepPotential
 
 # Fraction of a yarn segment's mass that moves with its yarn position, which otherwise has no inertia within a plane.
 _PLACE_INERTIA_FRACTION = 1e-3
+# Motion of a node in a step that rounding hides, as a fraction of the block's size.
+_ROUNDED_MOTION = 1e-11
 
 
 class WeaveProblem(StepObjective):
@@ -71,7 +73,8 @@ class WeaveProblem(StepObjective):
         velocities = cloth.stack_unknowns(state.velocities, self._sliding_speeds)
         self.start = self.clip_to_feasible(np.where(self._free, velocities, pinned_velocities))
         self.value_noise = (self._elastic.rounding + self._potential.rounding) / h
-        self.noise = negligible_norm(system, h, self._nodal_inertia)
+        size = min((block.size for block in system.blocks if block.groups), default=0.0)
+        self.noise = _ROUNDED_MOTION * size / h * float(np.sqrt(self._nodal_inertia.sum()))
         self._friction_updates = 0
 
     def _assemble_inertia(

@@ -32,6 +32,11 @@ _ESTIMATE_MARGIN = 4.0
 Factorise = Callable[[csr_matrix], Solve]
 
 
+def rough_forcing(tolerance: float) -> float:
+    """Return the relative residual of Newton steps that suffices for a search with a relative tolerance."""
+    return min(max(_FORCING, _ROUGH_FORCING_RATIO * tolerance), _MAX_FORCING)
+
+
 class KeptFactors:
     """Factors of a Hessian that several searches share, as those of a frame: the Hessian changes little between them.
 
@@ -84,9 +89,18 @@ class NewtonObjective(Objective, Protocol):
 
 
 def minimise_newton_cg(
-    objective: NewtonObjective, start: Array, tolerance: Tolerance, factors: KeptFactors, max_iterations: int = 60
+    objective: NewtonObjective,
+    start: Array,
+    tolerance: Tolerance,
+    factors: KeptFactors,
+    max_iterations: int = 60,
+    *,
+    forcing: float = _FORCING,
 ) -> Minimum:
-    """Minimise an objective from start (f, 3) m/s. factors: of an earlier search, or none yet; renewed if needed."""
+    """Minimise an objective from start (f, 3) m/s.
+
+    factors: of an earlier search, or none yet; renewed if needed.  forcing: relative residual of the Newton steps.
+    """
     v = start
     value, gradient = objective.value_gradient(v)
     first_error, error, evaluations, steps = None, np.inf, 1, 0
@@ -97,7 +111,6 @@ def minimise_newton_cg(
     if factors.solve is not None:
         preconditioner = LowRankUpdate(factors.solve, objective.low_rank).solve_by_node
     estimate_ratio = np.inf
-    forcing = min(max(_FORCING, _ROUGH_FORCING_RATIO * tolerance.relative), _MAX_FORCING)
 
     def bound_at(v: Array, first_error: float) -> float:
         rounding_error = float(np.sqrt(ROUNDED * abs(value)))

@@ -158,9 +158,9 @@ class Stepper(FactorisedSystem):
     def _end_calmly(self, task: StepTask, state: State, done: int, parts: int) -> SearchResult:
         """Bring a step to an end of which some of its parts are done, see SpentWork. state: after these parts."""
         guard, meter = self.policy.spent_work, task.meter
-        attempt, guards = self.policy.calm_attempt(self.attempts(task)), self.policy.contacts.rough()
         controls = replace(task.controls, tolerance=guard.tolerance_factor * task.controls.tolerance)
         task, count = replace(task, controls=controls), max(parts, guard.part_count(task.violence))
+        attempt, guards = self.policy.calm_attempt(self.attempts(task)), self.policy.contacts.rough()
         report = task.new_report(count)
         end_of_work = meter.spent + guard.work_of_end(task.violence) / meter.steps_per_frame
         for place in range(done * count // parts, count):

@@ -27,7 +27,7 @@ from ..objective.rope_matrix import RopeDirections, RopeMatrix, RopePattern
 from ..objective.rope_pieces import RopePieces, RopeStep, can_separate
 from ..objective.sheet_matrix import BlockDirections, ElementPattern, SheetMatrix, cached_elements
 from ..objective.slack_steering import known_swings
-from ..objective.step_objective import WovenUnknowns, negligible_norm
+from ..objective.step_objective import WovenUnknowns
 from ..objective.step_problem import StepProblem
 from ..objective.tangent import NormalDirectionSolve, Tangent
 from ..objective.weave_problem import FactorisedSearch, WeaveProblem
@@ -36,7 +36,7 @@ from ..solvers.inexact_newton import Product, minimise_inexact_newton
 from ..solvers.lbfgs import minimise_lbfgs
 from ..solvers.multifrontal import SymbolicFactorisation
 from ..solvers.newton import minimise_compiled_newton
-from ..solvers.newton_cg import ROUNDED, KeptFactors, minimise_newton_cg
+from ..solvers.newton_cg import ROUNDED, KeptFactors, minimise_newton_cg, rough_forcing
 from ..solvers.objective import AcceptedPoint, Minimum, Tolerance
 from ..system.system import System
 from ..system.term import StiffnessScaling
@@ -44,6 +44,8 @@ from .implicit import Stepper
 from .step_policy import Minimiser, SlowProgress, SpentWork
 from .step_task import StepTask
 
+# Motion of a node in a step that is negligible, as a fraction of the block's size.
+_NEGLIGIBLE_MOTION = 1e-8
 # Invisible displacement, as a fraction of the median edge length. With contacts, and in moving air, the motion itself
 # hides a displacement of the second fraction of it.
 _INVISIBLE_CHANGE, _INVISIBLE_FRACTION = 2.5e-3, 0.02
@@ -99,11 +101,12 @@ class SheetProblem(StepProblem):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         system = self._stepper.system
+        size = min((block.size for block in system.blocks if block.groups), default=0.0)
         self._preconditioner = ContactFreePreconditioner(
             LowRankUpdate(_divided_solve(self._solve, self._scale), self._low_rank)
         )
         self._normal_solve: NormalDirectionSolve | None = None
-        self.noise = max(self.noise, negligible_norm(system, self._h, self._inertia))
+        self.noise = max(self.noise, _NEGLIGIBLE_MOTION * size / self._h * float(np.sqrt(self._inertia.sum())))
 
     def invisible_step(self, motion: float) -> float:
         """Return the largest norm of an invisible step, sqrt(W); 0 in statics, whose steps add up.
@@ -413,9 +416,11 @@ class WeaveStepper(Stepper):
     def attempts(self, task: StepTask) -> list[tuple[bool, Minimiser]]:
         """Return the only attempt: its law has no history, and Newton's method is used already."""
         factors = task.meter.factors.setdefault(self, KeptFactors(self._factorise))
+        # Statics add up the errors of many searches.
+        forcing = rough_forcing(0.0 if task.controls.is_static else task.controls.tolerance)
 
         def minimise(problem: WeaveProblem, start: Array, tolerance: Tolerance) -> Minimum:
-            return minimise_newton_cg(problem, start, tolerance, factors)
+            return minimise_newton_cg(problem, start, tolerance, factors, forcing=forcing)
 
         def search(problem: WeaveProblem, start: Array, tolerance: Tolerance) -> Minimum:
             rounding_error = math.sqrt(ROUNDED * abs(problem.value_gradient(start)[0]))
