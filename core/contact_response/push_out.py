@@ -6,12 +6,13 @@ Geometry alone then gives the way out (docs/decisions/0102-push-crushed-bodies-o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags, vstack
+from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 from scipy.spatial import cKDTree
 
@@ -60,10 +61,19 @@ class Overlaps:
     depths: Array
     is_common: bool = False
 
+    def without_points(self, is_left_out: Mask) -> Overlaps:
+        """Return the overlaps in which no point of a mask (N,) takes part."""
+        kept = np.flatnonzero(abs(self.rows) @ is_left_out.astype(float) == 0.0)
+        return Overlaps(self.rows[kept], self.displacements[kept], self.depths[kept], self.is_common)
+
     @property
     def deepest(self) -> float:
         """Largest depth; 0 without overlaps."""
         return float(self.depths.max(initial=0.0))
+
+
+AttachedPoints = Mapping[tuple[int, int], Mask]
+"""Masks (N,) of points by the pair of surfaces in which they are attached, see attached_points()."""
 
 
 class PushOut:
@@ -88,7 +98,7 @@ class PushOut:
         if overlaps.deepest <= max_depth:
             return x
         # The root of an ear belongs inside the head.
-        attached = attached_pairs(state, state.points_at(x), self._free)
+        attached = attached_points(state, state.points_at(x), self._free, self._piece_of_node)
         if attached:
             overlaps, deepest = self._movable_overlaps(state, x, attached=attached)
             if overlaps.deepest <= max_depth:
@@ -119,7 +129,7 @@ class PushOut:
         """
         model, is_flat = state.model, np.zeros(len(x), dtype=bool)
         overlaps, points = _overlaps_at(state, x), state.points_at(x)
-        attached: frozenset[tuple[int, int]] | None = None
+        attached: AttachedPoints | None = None
         for a, b in model.colliding_pairs:
             collider = model.surfaces[b]
             if model.surfaces[a].is_collider or not collider.is_collider or collider.is_plane:
@@ -127,13 +137,14 @@ class PushOut:
             deep_pieces = np.flatnonzero(self._piece_depths(state, overlaps, b) > max_depth)
             if not len(deep_pieces):
                 continue
-            attached = attached_pairs(state, points, self._free) if attached is None else attached
-            if (a, b) in attached:
-                continue
+            if attached is None:
+                attached = attached_points(state, points, self._free, self._piece_of_node)
+            is_attached = attached.get((a, b), np.zeros(len(points), dtype=bool)).astype(float)
+            is_attached_node = is_attached @ abs(model.operator) > 0.0
             part = self._system.slices[model.surfaces[a].block]
             for k in deep_pieces:
                 free, pins = self._pieces[k]
-                if not part.start <= free[0] < part.stop:
+                if not part.start <= free[0] < part.stop or is_attached_node[free].any():
                     continue
                 y = self._flattened(state, x, free, pins, b)
                 if y is None:
@@ -194,6 +205,11 @@ class PushOut:
         return found
 
     @cached_property
+    def _piece_of_node(self) -> Index:
+        """Number (n,) of the connected piece of each node, with its pins: strands of hair are pieces of one object."""
+        return np.asarray(connected_components(self._adjacency, directed=False)[1])
+
+    @cached_property
     def _adjacency(self) -> csr_matrix:
         return node_adjacency(self._system.element_groups, len(self._system.rest))
 
@@ -224,7 +240,7 @@ class PushOut:
         state: CollisionState,
         x: Array,
         is_common: bool | None = None,
-        attached: frozenset[tuple[int, int]] = frozenset(),
+        attached: AttachedPoints | None = None,
     ) -> tuple[Overlaps, float]:
         """Return the overlaps that free nodes can leave without being torn off their pins, and the depth of all.
 
@@ -261,25 +277,35 @@ class PushOut:
         return moved
 
 
-def attached_pairs(state: CollisionState, points: Array, free: Index) -> frozenset[tuple[int, int]]:
-    """Return the pairs of surfaces of which one has pinned points inside the other, before and after the step.
+def attached_points(state: CollisionState, points: Array, free: Index, piece_of_node: Index) -> AttachedPoints:
+    """Return the points of pieces with pinned points inside the other surface of a pair, before and after the step.
 
-    Such a body is attached there, so its overlaps are no errors. points: (N, 3) m after the step.  free: (f,) nodes.
+    Such a piece is attached there, so its overlaps are no errors. Other pieces, such as strands of hair whose roots are
+    outside, are not.
+
+    points: (N, 3) m after the step.  free: (f,) nodes.  piece_of_node: (n,) number of the piece of each node.
     """
-    model = state.model
+    model, found = state.model, dict[tuple[int, int], Mask]()
     weights = np.asarray(abs(model.operator.tocsc()[:, free]).sum(axis=1)).ravel()
     is_pinned = (weights == 0.0) & ~model.is_collider[model.owner]
 
-    def is_inside(a: int, b: int) -> bool:
+    def pinned_inside(a: int, b: int) -> Index:
         surface, pinned = model.surfaces[b], np.flatnonzero(is_pinned & (model.owner == a))
         if not len(pinned) or not surface.is_closed:
-            return False
+            return pinned[:0]
         for places in (state.start, points):
             other = Triangles(places[model.points_of(b)], surface.triangles, surface.topology)
             pinned = pinned[points_inside(places[pinned], other)]
-        return len(pinned) > 0
+        return pinned
 
-    return frozenset((a, b) for a, b in model.colliding_pairs if is_inside(a, b) or is_inside(b, a))
+    operator = model.operator.tocsr()
+    for a, b in model.colliding_pairs:
+        inside = np.concatenate([pinned_inside(a, b), pinned_inside(b, a)])
+        if len(inside):
+            pieces = np.unique(piece_of_node[operator[inside].indices])
+            nodes = np.isin(piece_of_node, pieces).astype(float)
+            found[a, b] = np.asarray(abs(operator) @ nodes > 0.0)
+    return found
 
 
 def _overlaps_at(state: CollisionState, x: Array) -> Overlaps:
@@ -296,18 +322,20 @@ def find_overlaps(
     state: CollisionState,
     points: Array,
     is_common: bool | None = None,
-    attached: frozenset[tuple[int, int]] = frozenset(),
+    attached: AttachedPoints | None = None,
 ) -> Overlaps:
     """Return all overlaps of different surfaces at points (N, 3) m, and of surfaces with planes.
 
     is_common: whether all points of a pair leave in a common direction. By default, they take the nearest ways out,
         unless these cancel each other.
-    attached: pairs (a, b) that are left out.
+    attached: points that are left out.
     """
     model, found = state.model, [Overlaps(csr_matrix((0, state.model.point_count)), np.zeros((0, 3)), np.zeros(0))]
     for a, b in model.colliding_pairs:
-        if (a, b) not in attached and model.visible_surface[a] == a and model.visible_surface[b] == b:
-            found += _pair_overlaps(state, points, a, b, is_common)
+        if model.visible_surface[a] != a or model.visible_surface[b] != b:
+            continue
+        overlaps, is_left_out = _pair_overlaps(state, points, a, b, is_common), (attached or {}).get((a, b))
+        found += overlaps if is_left_out is None else [one.without_points(is_left_out) for one in overlaps]
     return Overlaps(
         vstack([one.rows for one in found]).tocsr(),
         np.concatenate([one.displacements for one in found]),

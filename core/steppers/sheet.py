@@ -429,7 +429,7 @@ class WeaveStepper(Stepper):
                 max(tolerance.absolute, rounding_error),
                 max_evaluations=tolerance.max_evaluations,
             )
-            objective = FactorisedSearch(problem, factors.renew(problem.sparse_hessian(start)))
+            objective = FactorisedSearch(problem, factors.renew(problem.sparse_hessian(start).full()))
             return minimise_lbfgs(objective, start, rough, _SEARCH_PAIRS, _MAX_SEARCH_ITERATIONS)
 
         swings = known_swings(task.state.history.block(self.system.name).steering, len(self.system.regions))

@@ -155,6 +155,26 @@ def test_body_attached_in_head_stays(is_attached: bool) -> None:
     assert (found is step.nodes) == is_attached
 
 
+def test_only_attached_piece_stays() -> None:
+    """Of two pieces of an object, that with its root in a head stays, and the other leaves it.
+
+    One strand of hair with its root in a hammer left all others 22% deep.
+    """
+    ear, drop = ball("Ear", 0.5, (0.0, 0.0, 0.0)), ball("Drop", 0.2, (0.0, 0.75, 0.4))
+    count = len(ear.vertices)
+    both = Surface(
+        "Both", np.concatenate([ear.vertices, drop.vertices]), np.concatenate([ear.triangles, drop.triangles + count])
+    )
+    step = DetectionStep([DetectionSurface(both), collider_surface(ball("Head", 0.4, (0.0, 0.25, 0.4), 1))])
+    is_pinned = both.vertices[:, 2] > 0.35
+    is_pinned[count:] = drop.vertices[:, 1] > 0.85
+    push = push_out(step, [both], is_pinned)
+    found = push(step.moment, step.nodes, MAX_DEPTH, lambda _: True)
+    way = np.linalg.norm(found - step.nodes, axis=1)
+    assert way[:count].max() == 0.0
+    assert way[count:].max() > 0.05
+
+
 def test_ways_lead_out_of_surface() -> None:
     """Each overlap ends outside if its point moves along its way."""
     step, _ = pinned_ball_in(collider_surface(ball("Hammer", 0.2, (0.4, 0.0, 0.0), 1)))

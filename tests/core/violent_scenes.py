@@ -54,7 +54,9 @@ def violent_body(kind: str, pinned: bool, size: int = 200, **more: object) -> An
         pins = (surface.vertices[:, 2] > 0.14).astype(float) * pinned
         return static_body(surface, pins if pinned else None, kind="RIGID", **more)
     if kind == "SHELL":
-        surface = gridded_box("Body", (-0.5, -0.5, -0.01), (0.5, 0.5, 0.01), 1.0 / max(math.isqrt(size // 6), 7))
+        made = gridded_box("Body", (-0.5, -0.5, -0.01), (0.5, 0.5, 0.01), 1.0 / max(math.isqrt(size // 6), 7))
+        vertices, welded = np.unique(made.vertices.round(9), axis=0, return_inverse=True)
+        surface = Surface("Body", vertices, welded.reshape(-1)[made.triangles])
         pins = (surface.vertices[:, 0] > 0.48).astype(float) * pinned
         return static_body(surface, pins, kind="CLOTH", thickness=20.0, stiffness=2000.0, density=500.0, **more)
     if kind == "HAIR":
