@@ -21,6 +21,7 @@ from ..contact.collision_state import CollisionState
 from ..contact.collision_surface import CollisionSurface
 from ..geometry.collision.intersections import first_exits, points_inside
 from ..geometry.collision.proximity import nearest_triangles
+from ..geometry.mesh.rigid_motion import fit_rigid_motion
 from ..geometry.mesh.triangles import Triangles, cross_rows, unit_vectors
 from ..system.region import connected_parts, node_adjacency
 from ..system.system import System
@@ -158,6 +159,25 @@ class PushOut:
                     x, overlaps, is_flat = y, found, is_flat_then
         return x, is_flat
 
+    def stuck_nodes(self, state: CollisionState, x: Array, max_depth: float) -> Mask:
+        """Return the mask (n,) of the free nodes of pieces whose pins are inside a collider that they are deep in.
+
+        They have no way out. max_depth: see __call__().
+        """
+        model, is_stuck = state.model, np.zeros(len(x), dtype=bool)
+        points = state.points_at(x)
+        attached = attached_points(state, points, self._free, self._piece_of_node)
+        if not any(model.surfaces[b].is_collider for _, b in attached):
+            return is_stuck
+        overlaps = find_overlaps(state, points)
+        for (_, b), is_attached in attached.items():
+            if model.surfaces[b].is_collider:
+                is_attached_node = is_attached.astype(float) @ abs(model.operator) > 0.0
+                for k in np.flatnonzero(self._piece_depths(state, overlaps, b) > max_depth):
+                    free, _ = self._pieces[k]
+                    is_stuck[free] |= bool(is_attached_node[free].any())
+        return is_stuck
+
     def _flattened(self, state: CollisionState, x: Array, free: Index, pins: Index, collider: int) -> Array | None:
         """Return x (n, 3) m with the free nodes of a piece compressed until they are beyond a collider.
 
@@ -203,6 +223,14 @@ class PushOut:
                 is_pin = ~is_free[border] & (border >= part.start) & (border < part.stop)
                 found.append((free, border[is_pin].astype(np.int64)))
         return found
+
+    @cached_property
+    def _rigid_pieces(self) -> list[Index]:
+        """Free nodes of each rigid piece, which keeps its shape."""
+        system, is_rigid = self._system, np.zeros(len(self._system.rest), dtype=bool)
+        for block, part in zip(system.blocks, system.slices, strict=True):
+            is_rigid[part] = block.is_rigid
+        return connected_parts(self._adjacency, self._free[is_rigid[self._free]])
 
     @cached_property
     def _piece_of_node(self) -> Index:
@@ -274,6 +302,9 @@ class PushOut:
                 forces[k] = max(forces[k] + (lengths[k] - compliance[k] @ forces) / compliance[k, k], 0.0)
         moved = x.copy()
         moved[self._free] += columns @ (forces[:, None] * directions)
+        for nodes in self._rigid_pieces:
+            rotation, shift = fit_rigid_motion(x[nodes], moved[nodes])
+            moved[nodes] = x[nodes] @ rotation.T + shift
         return moved
 
 
@@ -302,9 +333,12 @@ def attached_points(state: CollisionState, points: Array, free: Index, piece_of_
     for a, b in model.colliding_pairs:
         inside = np.concatenate([pinned_inside(a, b), pinned_inside(b, a)])
         if len(inside):
-            pieces = np.unique(piece_of_node[operator[inside].indices])
-            nodes = np.isin(piece_of_node, pieces).astype(float)
-            found[a, b] = np.asarray(abs(operator) @ nodes > 0.0)
+            rows = operator[inside]
+            pieces = np.unique(piece_of_node[rows.indices])
+            is_attached = abs(operator) @ np.isin(piece_of_node, pieces).astype(float) > 0.0
+            # Pinned points of a solid's surface are animated without any node, so its piece is unknown.
+            is_unknown = np.diff(rows.indptr) == 0
+            found[a, b] = is_attached | np.isin(model.owner, model.owner[inside[is_unknown]])
     return found
 
 

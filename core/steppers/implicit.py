@@ -69,7 +69,8 @@ class Stepper(FactorisedSystem):
         self._minimiser = minimiser
         self.size = min((block.size for block in system.blocks if block.size > 0.0), default=1.0)
         # Nets use Newton's method.
-        spent_work = SpentWork.of_solids() if minimiser is minimise_lbfgs else SpentWork()
+        is_rigid = all(block.is_rigid for block in system.blocks)
+        spent_work = SpentWork.of_solids() if is_rigid or minimiser is minimise_lbfgs else SpentWork()
         is_solid = all(block.is_solid for block in system.blocks)
         deep_overlaps = DeepOverlaps.of_solids() if is_solid else DeepOverlaps()
         self.policy = StepPolicy(spent_work=spent_work, deep_overlaps=deep_overlaps)

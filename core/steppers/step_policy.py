@@ -235,7 +235,7 @@ class SpentWork(Guard):
 
     @staticmethod
     def of_solids() -> SpentWork:
-        """Return the guard of systems of solids."""
+        """Return the guard of systems of solids, or of rigid bodies."""
         return SpentWork(
             crushing_budget=_SOLID_CRUSHING_BUDGET,
             crushing_reserve=_SOLID_CRUSHING_RESERVE,
@@ -399,7 +399,7 @@ class DeepOverlaps(Guard):
     Their contacts act in opposite directions there, so the next searches fail as well.
 
     max_depth: relative to the size of the smaller surface.  max_calm_depth: the same once nothing hits the bodies.
-    max_flat_depth: from which a connected piece of a pinned body without another way out is flattened.
+    max_flat_depth: from which a connected piece of a pinned body without another way out is flattened, or at rest.
     max_ratio: largest extent then, over that at rest.
     max_energy_ratio: largest elastic energy then, over that before, if it exceeds the energy of the impact.
     """
@@ -442,9 +442,12 @@ class DeepOverlaps(Guard):
         max_depth = self.max_depth if task.violence.is_hit else self.max_calm_depth
         positions = push_out(collisions, after.positions, max_depth, is_allowed)
         positions, is_flat = push_out.flatten(collisions, positions, self.max_flat_depth, is_allowed)
-        if not self.fires(positions is not after.positions, task.counts):
+        # While the search fails there, what is left of a motion is an error. An ear in a head is none.
+        if task.violence.spent_steps and not task.violence.is_hit:
+            is_flat = is_flat | push_out.stuck_nodes(collisions, positions, self.max_flat_depth)
+        if not self.fires(positions is not after.positions or bool(is_flat.any()), task.counts):
             return after
-        # A flattened piece is at rest between its collider and its pins.
+        # A flattened piece is at rest between its collider and its pins, and so is one whose pins are in the collider.
         velocities = np.where(is_flat[:, None], 0.0, after.velocities)
         history = restarted_history(system, after.history)
         return replace(after, positions=positions, velocities=velocities, history=history)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist
 from scipy.spatial.transform import Rotation
 from violent_scenes import run_violent, violent_scene
 
@@ -36,6 +37,7 @@ def push_out(step: DetectionStep, bodies: list[Surface], is_pinned: np.ndarray) 
         element_groups=[one.triangles + start for one, start in zip(bodies, starts, strict=False)],
         slices=tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(starts)),
         is_fixed=is_pinned,
+        blocks=[SimpleNamespace(is_rigid=False)] * len(bodies),
     )
     return PushOut(system, np.flatnonzero(~is_pinned))
 
@@ -153,6 +155,32 @@ def test_body_attached_in_head_stays(is_attached: bool) -> None:
     found = push(state, step.nodes, MAX_DEPTH, lambda _: True)
     assert depth(step, step.nodes) > 0.1
     assert (found is step.nodes) == is_attached
+
+
+@pytest.mark.parametrize("is_attached", [True, False])
+def test_stuck_nodes(is_attached: bool) -> None:
+    """A body is stuck if a collider holds its pins before and after the step, and if it is deep in that."""
+    body = ball("Body", 0.5, (0.0, 0.0, 0.0))
+    step = DetectionStep([DetectionSurface(body), collider_surface(box_across(0.4))])
+    is_pinned = body.vertices[:, 2] > 0.35
+    push, state = push_out(step, [body], is_pinned), step.moment
+    if not is_attached:
+        start = state.start.copy()
+        start[len(body.vertices) :] += 5.0
+        state = replace(state, start=start)
+    np.testing.assert_array_equal(push.stuck_nodes(state, step.nodes, 0.01), ~is_pinned & is_attached)
+    assert not push.stuck_nodes(state, step.nodes, 1.0).any()
+
+
+def test_rigid_body_keeps_its_shape() -> None:
+    """A rigid body is pushed out as a whole. Any other displacement had too much elastic energy to be allowed."""
+    body = ball("Body", 0.5, (0.0, 0.0, 0.0))
+    step = DetectionStep([DetectionSurface(body), collider_surface(ball("Rock", 0.4, (0.0, 0.2, 0.7), 1))])
+    push = push_out(step, [body], np.zeros(len(body.vertices), dtype=bool))
+    push._system.blocks[0].is_rigid = True
+    found = moved(step, push)
+    np.testing.assert_allclose(pdist(found), pdist(step.nodes), atol=1e-9)
+    assert depth(step, found) < 0.2 * depth(step, step.nodes)
 
 
 def test_only_attached_piece_stays() -> None:

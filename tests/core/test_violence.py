@@ -362,6 +362,13 @@ def test_size_of_crushed_woven_cloth() -> None:
     assert max(frame.size for frame in run_violent(violent_scene("hammer", "WEAVE"))) <= 1.21
 
 
+@pytest.mark.slow
+def test_solid_around_plates_is_calm() -> None:
+    """A solid whose pins are in a closed plate has no way out. It moved on at 3.8 m/s while its searches failed."""
+    speeds = [frame.speed for frame in run_violent(replace(violent_scene("plates"), last=15))]
+    assert max(speeds[11:]) < 0.5
+
+
 def test_work_of_crushed_woven_cloth() -> None:
     """A frame of 480 nodes under a hammer took up to 400 evaluations, and 290 while nothing moved yet."""
     made = replace(violent_scene("hammer", "WEAVE", 1200), last=7)
