@@ -36,7 +36,7 @@ HIT_FRAMES, CALM_FRAMES = 9, 8
 KINDS = ("SOLID", "CLOTH", "ROPE", "SPRINGS", "WEAVE")
 # Bodies of random hits: all kinds, closed thin cloth and many ropes.
 BODIES = (*KINDS, "RIGID", "SHELL", "HAIR")
-HITS = ("hammer", "plates", "teleport", "jump", "swing")
+HITS = ("hammer", "plates", "teleport", "jump", "swing", "ride")
 
 
 def violent_body(kind: str, pinned: bool, size: int = 200, **more: object) -> AnimatedBody:
@@ -187,10 +187,13 @@ def random_violent_scene(seed: int) -> Scene:
 
 
 def random_hit(name: str, kind: str, seed: int) -> Scene:
-    """Return a scene with a body and a random hammer, plates, teleport, jump of pins, or swinging mesh, see HITS."""
+    """Return a scene with a body and a random hammer, plates, teleport, jump of pins, or swinging mesh, see HITS.
+
+    The mesh of "ride" swings a third as fast as that of "swing", so that bodies fall onto it and ride on it.
+    """
     rng = np.random.default_rng([seed, HITS.index(name), BODIES.index(kind)])
     # A rigid body on pins cannot give way.
-    is_held = name == "jump" or bool(rng.random() < 0.5 and name != "swing" and kind != "RIGID")
+    is_held = name == "jump" or bool(rng.random() < 0.5 and name not in ("swing", "ride") and kind != "RIGID")
     body = violent_body(kind, pinned=is_held, size=int(rng.integers(150, 500)))
     around = Rotation.random(random_state=int(rng.integers(1 << 30)))
     speed, offset = 10.0 ** rng.uniform(-0.7, 0.5), 0.15 * rng.normal(size=3)
@@ -230,6 +233,7 @@ def random_hit(name: str, kind: str, seed: int) -> Scene:
         hinge = np.array([0.0, 0.0, low - 0.1])
         axis = rng.normal(size=3) * np.array([1.0, 1.0, 0.3])
         angle, period = float(rng.uniform(0.2, 0.7)), float(rng.uniform(6.0, 18.0))
+        period *= 3.0 if name == "ride" else 1.0
 
         def swing(frame: float) -> np.ndarray:
             phase = 2.0 * np.pi * min(frame - 1.0, HIT_FRAMES) / period
