@@ -184,7 +184,7 @@ def test_rigid_body_keeps_its_shape() -> None:
 
 
 def test_only_attached_piece_stays() -> None:
-    """Of two pieces of an object, that with its root in a head stays, and the other leaves it.
+    """The piece of an object with its root in a head stays, and the other one leaves the head.
 
     One strand of hair with its root in a hammer left all others 22% deep.
     """
