@@ -30,6 +30,7 @@ class FrozenSliding(Energy):
 
     @property
     def rounding(self) -> float:
+        """Rounding error of the energy, J."""
         return self.scale * self.elastic.rounding
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:

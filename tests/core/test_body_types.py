@@ -218,11 +218,12 @@ def test_type_lets_go_and_catches(what: type[BodyKind]) -> None:
     for frame in range(last_held, first_caught - 1):
         fallen = (frame + 1 - last_held) * UP / 24.0
         np.testing.assert_allclose(velocities[frame], velocities[last_held - 1] + fallen, atol=1e-3 * 0.5)
-    # The surface changes its velocity by less in any frame of the catch than by stopping within one frame. The woven
-    # panel, which stands, has collapsed by then.
+    # The surface changes its velocity by less in any frame of the catch than by stopping within one frame: by up to
+    # 0.82 of it for springs, which retain the change of their force (decision 0113). The woven panel, which stands,
+    # has collapsed by then.
     change = np.diff([frame.surface for frame in frames], n=2, axis=0)[first_caught - 3 :]
     gap = np.abs(frames[first_caught - 2].surface - motion(first_caught - 1)).max()
-    assert what.name == "WEAVE" or np.abs(change).max() < 0.75 * gap + 0.5 * np.abs(carried).max()
+    assert what.name == "WEAVE" or np.abs(change).max() < 0.85 * gap + 0.5 * np.abs(carried).max()
     again = list(simulation.frames(frames[first_caught]))
     assert [one.state.positions.tobytes() for one in again] == [
         one.state.positions.tobytes() for one in frames[first_caught + 1 :]

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from violent_scenes import BODIES, random_hit, run_violent
 
+pytestmark = pytest.mark.slow
+
 # Seeds per kind of body, 40 runs in all, and the last frame of each.
 SEEDS, LAST = 5, 13
 # Nets that fall flat onto the mesh spend their work, and end frames up to 7.1% deep (decision 0110).
 DEEP = {("SPRINGS", 0): 0.071, ("SPRINGS", 2): 0.071}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", BODIES)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_body_on_swinging_mesh(kind: str, seed: int) -> None:
