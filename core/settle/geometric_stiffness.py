@@ -105,7 +105,7 @@ def with_minimum_eigenvalues(system: System, factors: Array) -> tuple[Region, ..
     for region in system.regions:
         material = system.eigenvalue(region, factors)
         if not region.has_elastic_stiffness and _keeps_its_shape(system, region, factors):
-            regions.append(replace(region, is_truss=True))
+            regions.append(replace(region, is_truss=True, gravity_eigenvalue=0.0))
             continue
         minimum = 0.0 if region.has_elastic_stiffness else chain_eigenvalue(system, region, system.rest)
         blocks = [system.blocks[k] for k in np.unique(system.node_blocks()[region.free])]

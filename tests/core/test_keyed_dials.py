@@ -119,7 +119,7 @@ def body_of_kind(kind: str, **dials: float) -> AnimatedBody:
 
 
 @pytest.mark.filterwarnings("ignore:Optimal rotation is not uniquely")
-@pytest.mark.parametrize("ramp", [0.0, 6.0])
+@pytest.mark.parametrize("ramp", [0.0, pytest.param(6.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", BOUNCE_KEYS)
 def test_keyed_bounce_rests_on_time(kind: str, ramp: float) -> None:
     """A body of any kind rests where the sum over the frames of 1/Settle is 1, whatever Bounce is keyed to."""
