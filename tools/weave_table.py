@@ -56,7 +56,7 @@ LET_GO: tuple[tuple[int, float, bool, dict[str, float], str, tuple[float, ...]],
     (16, 24.0, False, {}, "", (5.0, 90.0)),
 )
 # Rest times that differ from Settle by more than this many frames are marked.
-LATE = 4.8
+LATE = 6
 # Steps of 2.5 ms in a frame of 1/24 s.
 FRAME_STEPS = 17
 # Parts of the kinetic energy that differ by less than this are equal.
@@ -98,7 +98,7 @@ def rests() -> Iterator[Row]:
             held = "two corners" if corners else "edge"
             what = f"{count} × {count}, yarns of {thick:g} mm{label}, {held}"
             said = f"**{late}**" if abs(late - 48) > LATE else str(late)
-            found.append((abs(late - 48), (what, f"{turn:g}°", str(early), said, f"{100.0 * apart:.1f}%")))
+            found.append((late, (what, f"{turn:g}°", str(early), said, f"{100.0 * apart:.1f}%")))
     yield from (row for _, row in sorted(found, reverse=True))
 
 

@@ -24,9 +24,7 @@ from ..settle.waveform import REST_FRACTION, WaveformLaw
 from ..system.region import Region
 
 # Envelope of the law, over the largest deflection, below which steps search the equilibrium.
-LATE_ENVELOPE = 0.1
-# The same for woven cloth: earlier, a search without inertia may end in a fold that the swing would pass.
-LATE_WOVEN_ENVELOPE = 0.03
+_LATE_ENVELOPE = 0.1
 # Phase of the first mode in a step that searches the equilibrium.
 _SEARCH_PHASE = 8.0
 # Bounds of the decay over that of the law.
@@ -128,7 +126,6 @@ def next_slack_swing(
     has_stopped: bool,
     is_outward: bool,
     former: object = None,
-    late_envelope: float = LATE_ENVELOPE,
 ) -> SlackSwing:
     """Return the swing in a step of h s that begins.
 
@@ -137,7 +134,6 @@ def next_slack_swing(
     acceleration: (3,) m/s^2, external.  has_stopped: whether the reference motion stopped at the start of the step.
     is_outward: whether the nodes move away from the hanging shape.
     former: law of the last step if the dials are new.
-    late_envelope: of the law, at which the search begins.
     """
     if last is None or last.path < 0.0 or has_stopped or not np.array_equal(last.acceleration, acceleration):
         lead = law.time_to_peak if has_stopped else 0.0
@@ -153,7 +149,7 @@ def next_slack_swing(
     # The last visible swing turns first, unless the region moves away to another equilibrium.
     turn = law.last_swing_phase
     is_swinging = is_outward and turn > 0.0 and last.phase < 0.5 * (turn + law.rest_phase)
-    is_late = last.phase >= max(turn, -math.log(late_envelope)) and not (
+    is_late = last.phase >= max(turn, -math.log(_LATE_ENVELOPE)) and not (
         is_swinging and math.isinf(last.remaining_time)
     )
     left = max(law.rest_phase - last.phase, 0.0) / law.decay if is_late else math.inf

@@ -31,15 +31,12 @@ from ..settle.law import DeformationLaw
 from ..settle.waveform import SECOND_ROOT_RATIO, WaveformLaw
 from ..system.inputs import Inputs
 from ..system.region import Region
-from ..system.state import DeformationHistory, History, State, YarnHistory
+from ..system.state import DeformationHistory, State
 from ..system.system import System
 from ..system.term import StiffnessScaling
-from ..system.weave_term import find_weave_term
 from .factorised_system import FactorisedSystem
 from .reference_motion import RegionSlice, StepContext, reference_velocities, reference_velocity
 from .slack_steering import (
-    LATE_ENVELOPE,
-    LATE_WOVEN_ENVELOPE,
     UNKNOWN_SWING,
     can_follow_curve,
     can_steer_slack,
@@ -117,7 +114,7 @@ def steer(
 ) -> tuple[State, Controls]:
     """Return the state with the records of its swings, and the controls of a step at the regions' paces."""
     system, laws = stepper.system, controls.laws
-    if controls.is_static:
+    if controls.is_static or controls.yarns:
         return state, controls
     can_follow = can_steer_slack if stepper.is_pinned_solid else _can_follow
     if any(can_follow(region, law) for region, law in zip(system.regions, laws, strict=True)):
@@ -171,7 +168,7 @@ def _steer_slack(
 ) -> tuple[State, Controls]:
     """Return the state with the swings of regions that their weight holds, and the controls of the step."""
     system, laws = stepper.system, controls.laws
-    own, late_envelope = state.history.block(system.name), LATE_WOVEN_ENVELOPE if controls.yarns else LATE_ENVELOPE
+    own = state.history.block(system.name)
     known, swings, steered = known_swings(own.steering, len(laws)), [UNKNOWN_SWING] * len(laws), list(laws)
     acceleration = _uniform_acceleration(stepper, state, inputs, is_slack=True)
     if acceleration is not None:
@@ -197,7 +194,7 @@ def _steer_slack(
             last = None if known is None else known[place]
             former = controls.former_laws[place] if controls.former_laws else None
             swings[place] = next_slack_swing(
-                law, last, speed, deflection, acceleration, h, has_stopped, is_outward, former, late_envelope
+                law, last, speed, deflection, acceleration, h, has_stopped, is_outward, former
             )
             steered[place] = search_law(law, swings[place], h)
     own = replace(own, steering=np.array([one.numbers for one in swings]))
@@ -217,7 +214,7 @@ def relax(system: System, before: State, after: State, h: float) -> State:
     swings = known_swings(before.history.block(system.name).steering, len(system.regions))
     if swings is None or all(math.isinf(one.remaining_time) for one in swings):
         return after
-    x, v, parts = after.positions.copy(), after.velocities.copy(), np.ones(len(after.positions))
+    x, v = after.positions.copy(), after.velocities.copy()
     for region, swing in zip(system.regions, swings, strict=True):
         if math.isinf(swing.remaining_time):
             continue
@@ -226,20 +223,7 @@ def relax(system: System, before: State, after: State, h: float) -> State:
         part = relaxed_part(swing, float(np.linalg.norm(way, axis=1).max()), h)
         x[region.free] = start + part * way
         v[region.free] = part * take_rows(v, region.free)
-        parts[region.free] = part
-    return replace(after, positions=x, velocities=v, history=_relaxed_yarns(system, before, after, parts))
-
-
-def _relaxed_yarns(system: System, before: State, after: State, parts: Array) -> History:
-    """Return the history after a step, in which yarns slide the parts (n,) of their way that their nodes go."""
-    history = after.history
-    for block, nodes in zip(system.blocks, system.slices, strict=True):
-        term, own, last = find_weave_term(block.terms), history.block(block.name), before.history.block(block.name)
-        if term is not None and own.yarns is not None:
-            start = last.yarns or YarnHistory.at_rest(term.cloth.rest_arc_lengths)
-            yarns = start.moved_towards(own.yarns, parts[nodes][term.cloth.node])
-            history = history.with_block(block.name, replace(own, yarns=yarns))
-    return history
+    return replace(after, positions=x, velocities=v)
 
 
 def _slack_deflections(

@@ -5,7 +5,6 @@ See docs/explanation/woven-cloth.md.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
@@ -16,7 +15,7 @@ from ..base.arrays import Array
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
 from ..geometry.mesh.rigid_motion import inverse_inertia, rigid_body_modes
 from ..settle.controls import Controls
-from ..solvers.factorisation import LowRank, LowRankUpdate, Solve
+from ..solvers.factorisation import LowRank
 from ..solvers.objective import AcceptedPoint
 from ..system.inputs import Inputs
 from ..system.state import State, YarnHistory
@@ -298,35 +297,3 @@ class WeaveProblem(StepObjective):
                 inertia = np.einsum("fik,f,fil->kl", modes, after[nodes, 0], modes, optimize=True)
                 found[nodes] += modes @ (inverse_inertia(inertia) @ change)
         return found
-
-
-class FactorisedSearch:
-    """Objective of a search for the equilibrium of woven cloth by L-BFGS, with factors of the Hessian at its start.
-
-    Near folds, the projected Hessian is too stiff for Newton's method, which then converges linearly. Secants of the
-    last steps correct it.
-    """
-
-    def __init__(self, problem: WeaveProblem, solve: Solve) -> None:
-        """solve: with the Hessian at the start of the search."""
-        self._problem = problem
-        self.precondition = LowRankUpdate(solve, problem.low_rank).solve_by_node
-        self.value_gradient, self.largest_step = problem.value_gradient, problem.largest_step
-        self.low_rank = problem.low_rank
-        self.motion_norm, self.accept, self.value_noise = problem.motion_norm, problem.accept, problem.value_noise
-
-    def max_displacement(self, v: Array) -> float:
-        """Return infinity: displacements are not compared."""
-        return math.inf
-
-    def initial_secant(self, v: Array) -> tuple[Array, Array] | None:
-        """Return None: no secant is known."""
-        return None
-
-    def known_gradient_change(self, step: Array) -> Array | None:
-        """Return None: secants represent all of it."""
-        return None
-
-    def hessian(self, v: Array, project: bool) -> csr_matrix:
-        """Return the Hessian without low_rank, projected in any case."""
-        return self._problem.sparse_hessian(v)

@@ -24,7 +24,7 @@ _ROUGH_FORCING_RATIO, _MAX_FORCING = 3.0, 0.3
 # Time of a factorisation, in steps of conjugate gradients.
 _FACTORISATION_COST = 40.0
 # Relative rounding error of the potential, as a square of the error estimate: smaller errors cannot be resolved.
-ROUNDED = 1e-14
+_ROUNDED = 1e-14
 
 # Safety factor on the preconditioner's error estimate.
 _ESTIMATE_MARGIN = 4.0
@@ -113,7 +113,7 @@ def minimise_newton_cg(
     estimate_ratio = np.inf
 
     def bound_at(v: Array, first_error: float) -> float:
-        rounding_error = float(np.sqrt(ROUNDED * abs(value)))
+        rounding_error = float(np.sqrt(_ROUNDED * abs(value)))
         return max(tolerance.relative * min(first_error, objective.motion_norm(v)), tolerance.absolute, rounding_error)
 
     for iteration in range(max_iterations + 1):

@@ -5,7 +5,6 @@ See docs/explanation/physics/01-step-potential.md.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -26,17 +25,15 @@ from ..objective.factorised_system import round_inertia
 from ..objective.rope_matrix import RopeDirections, RopeMatrix, RopePattern
 from ..objective.rope_pieces import RopePieces, RopeStep, can_separate
 from ..objective.sheet_matrix import BlockDirections, ElementPattern, SheetMatrix, cached_elements
-from ..objective.slack_steering import known_swings
 from ..objective.step_objective import WovenUnknowns
 from ..objective.step_problem import StepProblem
 from ..objective.tangent import NormalDirectionSolve, Tangent
-from ..objective.weave_problem import FactorisedSearch, WeaveProblem
+from ..objective.weave_problem import WeaveProblem
 from ..solvers.factorisation import LowRankUpdate, Solve, factorise
 from ..solvers.inexact_newton import Product, minimise_inexact_newton
-from ..solvers.lbfgs import minimise_lbfgs
 from ..solvers.multifrontal import SymbolicFactorisation
 from ..solvers.newton import minimise_compiled_newton
-from ..solvers.newton_cg import ROUNDED, KeptFactors, minimise_newton_cg, rough_forcing
+from ..solvers.newton_cg import KeptFactors, minimise_newton_cg, rough_forcing
 from ..solvers.objective import AcceptedPoint, Minimum, Tolerance
 from ..system.system import System
 from ..system.term import StiffnessScaling
@@ -53,9 +50,6 @@ _INVISIBLE_CHANGE, _INVISIBLE_FRACTION = 2.5e-3, 0.02
 _MIN_MULTIFRONTAL_UNKNOWNS = 600
 # Number of cached elimination orders of woven cloth in contact.
 _MAX_CACHED_ORDERS = 4
-# Secant pairs and largest number of iterations of a search for the equilibrium, and its relative tolerance over that of
-# other steps, as a step goes only a part of the way.
-_SEARCH_PAIRS, _MAX_SEARCH_ITERATIONS, _SEARCH_TOLERANCE = 60, 400, 10.0
 
 
 def has_sheet(system: System) -> bool:
@@ -422,17 +416,4 @@ class WeaveStepper(Stepper):
         def minimise(problem: WeaveProblem, start: Array, tolerance: Tolerance) -> Minimum:
             return minimise_newton_cg(problem, start, tolerance, factors, forcing=forcing)
 
-        def search(problem: WeaveProblem, start: Array, tolerance: Tolerance) -> Minimum:
-            rounding_error = math.sqrt(ROUNDED * abs(problem.value_gradient(start)[0]))
-            rough = Tolerance(
-                _SEARCH_TOLERANCE * tolerance.relative,
-                max(tolerance.absolute, rounding_error),
-                max_evaluations=tolerance.max_evaluations,
-            )
-            objective = FactorisedSearch(problem, factors.renew(problem.sparse_hessian(start).full()))
-            return minimise_lbfgs(objective, start, rough, _SEARCH_PAIRS, _MAX_SEARCH_ITERATIONS)
-
-        swings = known_swings(task.state.history.block(self.system.name).steering, len(self.system.regions))
-        if swings is not None and any(0.0 < one.remaining_time < math.inf for one in swings):
-            return [(False, search), (False, minimise)]
         return [(False, minimise)]

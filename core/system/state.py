@@ -70,15 +70,6 @@ class YarnHistory:
         """Return yarns at rest without friction at positions (p,) m."""
         return YarnHistory(positions, positions, np.zeros(len(positions)))
 
-    def moved_towards(self, end: YarnHistory, parts: Array) -> YarnHistory:
-        """Return yarns that have gone only parts (p,) of the way to those at the end of a step."""
-        return YarnHistory(
-            self.positions + parts * (end.positions - self.positions),
-            self.anchors + parts * (end.anchors - self.anchors),
-            end.normal_forces,
-            None if end.speeds is None else parts * end.speeds,
-        )
-
 
 @dataclass(frozen=True)
 class SleepCounter:
