@@ -39,6 +39,9 @@ _PREFETCHED_BATCHES = 4
 _CHOLESKY_RATIO = 1.25
 # Blocks of up to this many coordinates use dense products, larger ones sparse products.
 _DENSE_SIZE = 400
+# More blocks than this with fewer coordinates on average than the second number are factorised as one dense block: they
+# fill in, and each pair of blocks takes time.
+_MAX_SMALL_BLOCKS, _SMALL_BLOCK = 32, 45
 # Up to this many multiplications, a dense product is as fast as finding the nonzeros.
 _DENSE_PRODUCTS = 10_000_000
 
@@ -208,20 +211,27 @@ class ContactPreconditioner:
         if rows * columns**2 <= _DENSE_PRODUCTS:
             all_factors = self._factors.toarray()
         stiffness = all_factors.T @ all_factors
-        single = stiffness.astype(np.float32) if isinstance(stiffness, np.ndarray) else _dense_single(stiffness)
-        diagonal, others = [], {}
+        single = stiffness.astype(np.float32)
+        if not isinstance(single, np.ndarray):
+            single = single.tocsr()
+        is_whole = len(blocks) > _MAX_SMALL_BLOCKS and columns < _SMALL_BLOCK * len(blocks)
+        whole = np.zeros((columns if is_whole else 0,) * 2, dtype=np.float32, order="F")
+        diagonal, others = [whole] if is_whole else [], {}
         for one, column in enumerate(blocks):
+            strip = single[:, column.part]
+            product = strip @ column.inverse
+            if is_whole:
+                whole[column.part] = product.T
+                continue
+            is_used = strip.any(axis=1) if isinstance(strip, np.ndarray) else np.diff(strip.indptr) > 0
             for other, row in enumerate(blocks):
-                coupling = single[row.part, column.part]
                 if one == other:
-                    # The product's transpose in column-major order is a view, without a copy.
-                    diagonal.append((coupling @ column.inverse).T)
+                    # The transpose of rows is column-major without a copy.
+                    diagonal.append(np.ascontiguousarray(product[row.part]).T)
                     continue
-                used = np.flatnonzero(coupling.any(axis=1))
+                used = np.flatnonzero(is_used[row.part])
                 if len(used):
-                    touching = np.flatnonzero(coupling.any(axis=0))
-                    product = coupling[np.ix_(used, touching)] @ column.inverse[touching]
-                    others[one, other] = used, product.T
+                    others[one, other] = used, product[row.part][used].T
         _add_identity(diagonal)
         factors = BlockFactorisation(diagonal, others)
 
@@ -253,8 +263,3 @@ def _add_identity(diagonal: Sequence[SinglePrecisionArray]) -> None:
     digit = np.finfo(np.float32).eps * largest
     for one in diagonal:
         one[np.diag_indices(len(one))] += _UNIT_DIGITS * digit if digit > 1.0 else 1.0
-
-
-def _dense_single(matrix: csr_matrix) -> SinglePrecisionArray:
-    """Return a sparse matrix as a dense one in single precision."""
-    return np.asarray(matrix.astype(np.float32).toarray())

@@ -101,6 +101,8 @@ def _edge_candidates(
             ends = first_ends[first_edges]
             margins = np.maximum(motions[ends[:, 0]], motions[ends[:, 1]])
             margins += _ROUNDING_MARGIN * _SEARCH_FACTOR * state.pair_distances[a, b]
+            # Fast motion would enlarge them beyond the radius, outside of which nothing touches.
+            margins = np.minimum(margins, radius)
         return _EdgePairBatch(a, b, first_edges, second_edges, radius, tree, margins)
     near = first_points[first_ends[first_edges].ravel()]
     second_edges = second_edges[_edges_near_box(second_points, second_ends[second_edges], near, radius)]

@@ -165,11 +165,10 @@ class PushOut:
         They have no way out. max_depth: see __call__().
         """
         model, is_stuck = state.model, np.zeros(len(x), dtype=bool)
-        points = state.points_at(x)
-        attached = attached_points(state, points, self._free, self._piece_of_node)
+        attached = attached_points(state, state.points_at(x), self._free, self._piece_of_node)
         if not any(model.surfaces[b].is_collider for _, b in attached):
             return is_stuck
-        overlaps = find_overlaps(state, points)
+        overlaps = _overlaps_at(state, x)
         for (_, b), is_attached in attached.items():
             if model.surfaces[b].is_collider:
                 is_attached_node = is_attached.astype(float) @ abs(model.operator) > 0.0
@@ -177,6 +176,17 @@ class PushOut:
                     free, _ = self._pieces[k]
                     is_stuck[free] |= bool(is_attached_node[free].any())
         return is_stuck
+
+    def carried_by_pins(self, is_carried: Mask, velocities: Array, motion: Array) -> Array:
+        """Return velocities (n, 3) m/s in which pieces with nodes of a mask (n,) have the mean velocity of their pins.
+
+        motion: velocities (n, 3) m/s of the step, of which those of pins are used.
+        """
+        velocities = velocities.copy()
+        for free, pins in self._pieces:
+            if is_carried[free].any():
+                velocities[free] = motion[pins].mean(axis=0) if len(pins) else 0.0
+        return velocities
 
     def _flattened(self, state: CollisionState, x: Array, free: Index, pins: Index, collider: int) -> Array | None:
         """Return x (n, 3) m with the free nodes of a piece compressed until they are beyond a collider.

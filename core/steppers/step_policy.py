@@ -443,12 +443,14 @@ class DeepOverlaps(Guard):
         positions = push_out(collisions, after.positions, max_depth, is_allowed)
         positions, is_flat = push_out.flatten(collisions, positions, self.max_flat_depth, is_allowed)
         # While the search fails there, what is left of a motion is an error. An ear in a head is none.
+        is_stuck = np.zeros(len(is_flat), dtype=bool)
         if task.violence.spent_steps and not task.violence.is_hit:
-            is_flat = is_flat | push_out.stuck_nodes(collisions, positions, self.max_flat_depth)
-        if not self.fires(positions is not after.positions or bool(is_flat.any()), task.counts):
+            is_stuck = push_out.stuck_nodes(collisions, positions, self.max_flat_depth)
+        if not self.fires(positions is not after.positions or bool((is_flat | is_stuck).any()), task.counts):
             return after
-        # A flattened piece is at rest between its collider and its pins, and so is one whose pins are in the collider.
-        velocities = np.where(is_flat[:, None], 0.0, after.velocities)
+        # A flattened piece is at rest between its collider and its pins. One that is stuck moves with its pins.
+        motion = (after.positions - task.state.positions) / task.h
+        velocities = push_out.carried_by_pins(is_stuck, np.where(is_flat[:, None], 0.0, after.velocities), motion)
         history = restarted_history(system, after.history)
         return replace(after, positions=positions, velocities=velocities, history=history)
 

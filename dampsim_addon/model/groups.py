@@ -71,21 +71,30 @@ def group_of(obj: bpy.types.Object) -> Group:
 
 
 def joined_objects(obj: bpy.types.Object) -> list[bpy.types.Object]:
-    """Return an object, and those of its group with which it is solved: linked ones, and ones that may touch it."""
+    """Return the objects of a group that are solved with an object, and itself, in the order of the group.
+
+    They may touch, or links join them, also through others.
+    """
     members = group_of(obj).members
-    joined, others = [obj], [one for one in members if one != obj]
-    for one in joined:
-        reached = [other for other in others if _are_joined(one, other)]
-        joined += reached
-        others = [other for other in others if other not in reached]
-    return joined
-
-
-def _are_joined(one: bpy.types.Object, other: bpy.types.Object) -> bool:
-    """Return whether two objects of a group may touch, or a link joins them."""
-    if one.dampsim.touch_together and other.dampsim.touch_together:
-        return True
-    return any(link.other == b for a, b in ((one, other), (other, one)) for link in a.dampsim.links)
+    if len(members) == 1:
+        return [obj]
+    neighbours: dict[bpy.types.Object, set[bpy.types.Object]] = {one: set() for one in members}
+    touching = {one for one in members if one.dampsim.touch_together}
+    for one in members:
+        for link in one.dampsim.links:
+            if link.other in neighbours:
+                neighbours[one].add(link.other)
+                neighbours[link.other].add(one)
+    joined, waiting = {obj}, [obj]
+    while waiting:
+        one = waiting.pop()
+        found = neighbours[one] - joined
+        if one in touching:
+            found |= touching - joined
+            touching = set()
+        joined |= found
+        waiting += found
+    return [one for one in members if one in joined]
 
 
 def groups_of(objects: Iterable[bpy.types.Object]) -> list[Group]:

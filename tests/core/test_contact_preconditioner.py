@@ -46,11 +46,15 @@ def test_free_spring_body_preconditioner_not_singular() -> None:
 
 @pytest.mark.parametrize("low", [0, 3])
 @pytest.mark.parametrize("bodies", [1, 2])
-@pytest.mark.parametrize(("count", "dense"), [(5, 400), (5, 0), (20, 400), (20, 0)])
+@pytest.mark.parametrize(
+    ("count", "dense", "small"), [(5, 400, 45), (5, 0, 45), (20, 400, 45), (20, 0, 45), (20, 0, 9999)]
+)
 def test_woodbury_contacts_match_dense_inverse(
-    low: int, bodies: int, count: int, dense: int, monkeypatch: pytest.MonkeyPatch
+    low: int, bodies: int, count: int, dense: int, small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Five contacts have a lower rank than their nodes have degrees of freedom, twenty a higher one.
+    monkeypatch.setattr(contact_preconditioner, "_MAX_SMALL_BLOCKS", 32 if small == 45 else 0)
+    monkeypatch.setattr(contact_preconditioner, "_SMALL_BLOCK", small)
     monkeypatch.setattr(contact_preconditioner, "_DENSE_SIZE", dense)
     monkeypatch.setattr(contact_preconditioner, "_DENSE_PRODUCTS", 1_000_000 * dense)
     rng = np.random.default_rng(low)
