@@ -261,6 +261,7 @@ class SpentWork(Guard):
             crushing_budget=_WOVEN_CRUSHING_BUDGET,
             crushing_reserve=_WOVEN_CRUSHING_RESERVE,
             crushing_costs=WorkCosts.of_crushed_woven_cloth(),
+            calm_costs=WorkCosts.of_calm_woven_cloth(),
         )
 
     def meter(self, node_count: int, step_count: int) -> WorkMeter:
