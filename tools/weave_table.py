@@ -1,12 +1,13 @@
-"""Update tables of docs/explanation/woven-cloth.md: rests, pulls, damping, full size, contact, times, growth; all, or
-those named.
+"""Update tables of docs/explanation/woven-cloth.md: rests, pulls, damping, full size, contact, garment, times, growth;
+all, or those named.
 
     python tools/weave_table.py rests "full size"       in an environment of the core's tests
 
 Growth takes a minute, the others one to two each. Times are CPU times of one thread (OPENBLAS_NUM_THREADS=1) on the
 machine that runs this script. Runs of the full size take seven minutes together. They are kept in
-tools/weave_full_size.jsonl; only missing ones are made, so that a stopped script can go on. Delete the file to make
-them again.
+tools/weave_full_size.jsonl; only missing ones are made, so that a stopped script can go on. A frame of the garment of
+10,000 crossings takes about a minute. Its frames are kept in tools/weave_garment.jsonl. Delete a file to make its runs
+again.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ if __name__ == "__main__":
 
 from papers.page import judge  # noqa: E402
 from woven_damping import kinetic_energies, yarn_dials  # noqa: E402
+from woven_garment import SLEEVE_SIZE, deepest_yarn, dressed_arm, yarn_crossings  # noqa: E402
 from woven_scenes import SwatchStepper, woven_body  # noqa: E402
 
 import test_weave as weave  # noqa: E402
@@ -86,6 +88,11 @@ FULL_BETAS = {
     "0.0003, 0.016": (3e-4, 0.016, False),
     "0.0003, 0.16": (3e-4, 0.16, False),
 }
+
+# Kept run of the largest garment, and the garments: crossings along each side, and steps per frame.
+GARMENT_RUN, KEPT_GARMENT = ROOT / "tools" / "weave_garment.jsonl", (100, 4)
+GARMENTS = ((20, 1), (20, 4), (32, 4), KEPT_GARMENT)
+GARMENT_FRAMES = 16
 
 
 def rests() -> Iterator[Row]:
@@ -213,6 +220,58 @@ def contact() -> Iterator[Row]:
         yield obstacle.name.lower(), f"{100.0 * deep:.3f}", str(left[0]), str(left[1]), asleep, most
 
 
+def garment() -> Iterator[Row]:
+    """Yield results of a sleeve on a moving arm."""
+    yield (
+        "crossings",
+        "nodes",
+        "steps per frame",
+        "frames",
+        "processor time per frame, median and most",
+        "iterations, median and most",
+        "deepest yarn, % of the size",
+        "yarns that pass through each other",
+        "frames with a hard step",
+    )
+    for count, steps in GARMENTS:
+        run = garment_run(count, steps)
+        seconds, iterations = ([one[name] for one in run] for name in ("seconds", "iterations"))
+        yield (
+            f"{count} × {count}", f"{count * (count + 2):,}", str(steps), str(len(run) + 1),
+            f"{median(seconds):.2g} s, {max(seconds):.2g} s", f"{median(iterations):.0f}, {max(iterations)}",
+            f"{max(one['deepest'] for one in run):.3f}", str(sum(one["crossings"] for one in run)),
+            str(sum(bool(one["guards"]) for one in run)),
+        )  # fmt: skip
+
+
+def garment_run(count: int, steps: int) -> list[dict[str, Any]]:
+    """Return the results of each frame of a sleeve with count × count crossings. Those of the largest one are kept.
+
+    seconds: of processor time.  deepest: yarn in the arm, in % of the size.  crossings: pairs of yarn segments that
+    pass through each other.  guards: that decided hard steps.
+    """
+    is_kept = (count, steps) == KEPT_GARMENT
+    if is_kept and GARMENT_RUN.exists():
+        return [json.loads(line) for line in GARMENT_RUN.read_text(encoding="utf-8").splitlines()]
+    made, run = dressed_arm(count, GARMENT_FRAMES, substeps=steps), list[dict[str, Any]]()
+    (body,), (arm,) = made.bodies, made.colliders
+    frames = Simulation(made).frames()
+    before, begun = next(frames), time.process_time()
+    for frame in frames:
+        seconds = round(time.process_time() - begun, 2)
+        deepest = round(100.0 * deepest_yarn(frame, body, arm) / SLEEVE_SIZE, 4)
+        crossings, guards = yarn_crossings(before, frame, body), sorted(frame.guards)
+        run.append(
+            {"seconds": seconds, "iterations": frame.iterations, "deepest": deepest, "crossings": crossings}
+            | {"guards": guards}
+        )
+        if is_kept:
+            with GARMENT_RUN.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(run[-1]) + "\n")
+        before, begun = frame, time.process_time()
+    return run
+
+
 def times() -> Iterator[Row]:
     """Yield times of steps of a cloth that falls from horizontal, with the dials that Weave sets."""
     yield "crossings", "step of 2.5 ms", "step of a frame, 1/24 s", "iterations in it"
@@ -264,8 +323,8 @@ def stepped(loom: SwatchStepper, h: float, steps: int, meter: WorkMeter | None =
 
 
 TABLES: dict[str, Callable[[], Iterator[Row]]] = {
-    "rests": rests, "pulls": pulls, "damping": damping, "full size": full_size, "contact": contact, "times": times,
-    "growth": growth,
+    "rests": rests, "pulls": pulls, "damping": damping, "full size": full_size, "contact": contact,
+    "garment": garment, "times": times, "growth": growth,
 }  # fmt: skip
 
 
