@@ -147,11 +147,14 @@ def test_budget_by_violence() -> None:
         calm, crushed, thrown = (guard.max_work(violence(motion)) for motion in (0.2, 0.7, 1.5))
         assert calm == math.inf
         assert guard.budget >= crushed > thrown
-        assert guard.costs(violence(0.05)) == WorkCosts()
+        assert guard.costs(violence(0.05)) == guard.calm_costs
         assert guard.work_of_end(violence(0.05)) == guard.reserve
         work = [guard.max_work(Violence(0.2, 48, count)) for count in range(5)]
         assert work == [crushed, crushed / 2, crushed / 4, crushed / 4, crushed / 4]
     assert SpentWork.of_solids().max_work(violence(0.7)) <= 0.1 * SpentWork.of_solids().budget
+    # The nodes of woven cloth count less where nothing crushes it.
+    assert SpentWork().calm_costs == SpentWork.of_solids().calm_costs == WorkCosts()
+    assert SpentWork.of_woven_cloth().calm_costs.nodes_per_unit > WorkCosts().nodes_per_unit
 
 
 def test_calm_budget_of_sheets() -> None:
