@@ -224,6 +224,18 @@ def test_spent_sheets_still_search() -> None:
     assert granted == [10, 16]
 
 
+def test_large_sheet_alone_works_longer() -> None:
+    """Without contacts, only 1,000 nodes of a sheet count, so that a large one has the work to converge."""
+    surface = sheet(34)
+    body = static_body(surface, (surface.vertices[:, 0] == 0.0).astype(float), kind="CLOTH")
+    floor = AnimatedCollider("Floor", surface.vertices - [0.0, 0.0, 1.0], surface.triangles)
+    counted = [
+        Simulation(scene(body, colliders=colliders)).statics.steppers[0].frame_meter(1).node_count
+        for colliders in ((), (floor,))
+    ]
+    assert counted == [1000, 34**2]
+
+
 def test_costs_of_kinds() -> None:
     """Detections hardly depend on the size of a solid, while evaluations do."""
     for nodes in (100, 1000):
