@@ -140,8 +140,7 @@ class PushOut:
                 continue
             if attached is None:
                 attached = attached_points(state, points, self._free, self._piece_of_node)
-            is_attached = attached.get((a, b), np.zeros(len(points), dtype=bool)).astype(float)
-            is_attached_node = is_attached @ abs(model.operator) > 0.0
+            is_attached_node = _nodes_of_points(state, attached.get((a, b), np.zeros(len(points), dtype=bool)))
             part = self._system.slices[model.surfaces[a].block]
             for k in deep_pieces:
                 free, pins = self._pieces[k]
@@ -171,7 +170,7 @@ class PushOut:
         overlaps = _overlaps_at(state, x)
         for (_, b), is_attached in attached.items():
             if model.surfaces[b].is_collider:
-                is_attached_node = is_attached.astype(float) @ abs(model.operator) > 0.0
+                is_attached_node = _nodes_of_points(state, is_attached)
                 for k in np.flatnonzero(self._piece_depths(state, overlaps, b) > max_depth):
                     free, _ = self._pieces[k]
                     is_stuck[free] |= bool(is_attached_node[free].any())
@@ -350,6 +349,11 @@ def attached_points(state: CollisionState, points: Array, free: Index, piece_of_
             is_unknown = np.diff(rows.indptr) == 0
             found[a, b] = is_attached | np.isin(model.owner, model.owner[inside[is_unknown]])
     return found
+
+
+def _nodes_of_points(state: CollisionState, is_chosen: Mask) -> Mask:
+    """Return the mask (n,) of the nodes that move points of a mask (N,)."""
+    return np.asarray(is_chosen.astype(float) @ abs(state.model.operator) > 0.0)
 
 
 def _overlaps_at(state: CollisionState, x: Array) -> Overlaps:

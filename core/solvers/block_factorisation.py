@@ -16,8 +16,9 @@ from ..base.arrays import Index, SinglePrecisionArray
 class _Step:
     """Elimination of a block row.
 
-    factors, pivots: of the diagonal block.  below: by block row, the columns (k,) of a block below the diagonal one
-    that are not zero, and these columns.  right: by block column, the same of the inverse times a block beside it.
+    factors, pivots: of the diagonal block.  below: by block row, the columns (k,) that are not zero in a block of this
+    block column, and these columns.  right: by block column, the same of the diagonal block's inverse times a block of
+    this block row.
     """
 
     place: int
@@ -94,7 +95,7 @@ def _subtract_product(
     diagonal: list[SinglePrecisionArray],
     rows: list[dict[int, tuple[Index, SinglePrecisionArray]]],
 ) -> None:
-    """Subtract the product of a block below a pivot and one beside it from their block of the matrix."""
+    """Subtract the product of a block in the pivot's column and one in its row from the block where they meet."""
     product = sgemm(1.0, below[1], right[1][below[0]])
     if row == column:
         diagonal[row][:, right[0]] -= product

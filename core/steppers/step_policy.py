@@ -443,7 +443,7 @@ class DeepOverlaps(Guard):
         max_depth = self.max_depth if task.violence.is_hit else self.max_calm_depth
         positions = push_out(collisions, after.positions, max_depth, is_allowed)
         positions, is_flat = push_out.flatten(collisions, positions, self.max_flat_depth, is_allowed)
-        # While the search fails there, what is left of a motion is an error. An ear in a head is none.
+        # If the search spends its work there, the remaining motion is an error. An ear in a head spends none.
         is_stuck = np.zeros(len(is_flat), dtype=bool)
         if task.violence.spent_steps and not task.violence.is_hit:
             is_stuck = push_out.stuck_nodes(collisions, positions, self.max_flat_depth)
