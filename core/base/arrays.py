@@ -23,6 +23,11 @@ def take_rows(values: Array, indices: Index) -> Array:
     return values.take(indices, axis=0)
 
 
+def are_equal(first: Array, second: Array) -> bool:
+    """Return whether two arrays are equal; the same array is not compared with itself."""
+    return first is second or (first.shape == second.shape and bool((first == second).all()))
+
+
 def cofactor(F: Array) -> Array:
     """Return cof F = det(F) F^-T for F (3, 3, m), also where F is singular."""
     cof, second = np.empty(F.shape), np.empty(F.shape[2])

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import bsr_matrix, csr_matrix, identity, kron
 
-from ..base.arrays import Array, Index, Mask
+from ..base.arrays import Array, Index, Mask, are_equal
 from ..geometry.mesh.triangles import cross_rows
 from ..native.contacts import CompiledContacts, ContactEvaluation
 from ..native.library import load_library
@@ -118,7 +118,7 @@ class ContactPotential:
 
     def forces_at(self, positions: Array) -> ContactForces:
         """Return the contact forces with nodes at positions (n, 3) m."""
-        if self._last_forces is None or not np.array_equal(self._last_forces[0], positions):
+        if self._last_forces is None or not are_equal(self._last_forces[0], positions):
             self._last_forces = positions, self._forces_at(positions)
         return self._last_forces[1]
 
@@ -335,7 +335,7 @@ class CompiledContactPotential(ContactPotential):
         return np.asarray(self.contacts.friction * self.lagged_normal_force)
 
     def _at(self, positions: Array) -> tuple[ContactEvaluation, ContactForces]:
-        if self._last is None or not np.array_equal(self._last[0], positions):
+        if self._last is None or not are_equal(self._last[0], positions):
             found = self._compiled.evaluate(self._limits, positions)
             self._last = positions, found, ContactForces(found.gap, found.force, found.slip, found.offset)
         return self._last[1:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import is_
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +80,7 @@ class CompiledContacts:
         self._buffers = *rows, base, normal, distance, target, stiffness, anchor
         self._pointers = pointers(*self._buffers)
         self._hessian_pointers = pointers(*rows, normal, stiffness)
+        self._known_pattern: tuple[NDArray[np.int32], ...] | None = None
 
     def evaluate(self, limits: Array, positions: Array) -> ContactEvaluation:
         """Return the potential at positions (n, 3) m. limits: (k,) N, of friction."""
@@ -108,17 +110,28 @@ class CompiledContacts:
         limits: (k,) N.  at: evaluation with these limits.  pattern: the row (n,) of each node or -1, and the starts
         (m + 1,) and columns (b,) of the matrix's rows.  Raises ValueError if the arrays do not match.
         """
-        slots, starts, columns = pattern
+        columns = pattern[2]
         require_shape(limits, (self._count,), "limits of friction")
         require_shape(at.slip, (self._count, 3), "slips")
-        require_indices(at.states, (self._count,), 2**31, "states")
-        if slots.dtype != np.int32 or starts.dtype != np.int32 or columns.dtype != np.int32:
-            raise ValueError("the pattern is not made of 32-bit integers")
-        require_indices(slots, (self._nodes,), len(starts) - 1, "rows of nodes", -1)
-        require_rows(starts, len(starts) - 1, len(columns), "blocks")
+        # The kernel only compares them.
+        if at.states.shape != (self._count,) or at.states.dtype.kind not in "iu":
+            raise ValueError("the states are not one integer per contact")
+        self._require_pattern(pattern)
         require_result(blocks, (len(columns), 3, 3), np.float64, "blocks")
         # The arrays must live on while the kernel uses their addresses.
         of = doubles(limits), doubles(at.slip), np.ascontiguousarray(at.states, dtype=np.int64)
         matrix = list(map(integers, pattern))
         given = *self._hessian_pointers, *pointers(*of), factor, *pointers(*matrix, blocks)
         return int(self._library.contact_blocks(self._count, *given))
+
+    def _require_pattern(self, pattern: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]) -> None:
+        """Check a pattern, see add_blocks(), unless it is known and read-only."""
+        if self._known_pattern is not None and all(map(is_, pattern, self._known_pattern)):
+            return
+        slots, starts, columns = pattern
+        if slots.dtype != np.int32 or starts.dtype != np.int32 or columns.dtype != np.int32:
+            raise ValueError("the pattern is not made of 32-bit integers")
+        require_indices(slots, (self._nodes,), len(starts) - 1, "rows of nodes", -1)
+        require_rows(starts, len(starts) - 1, len(columns), "blocks")
+        is_fixed = not any(one.flags.writeable for one in pattern)
+        self._known_pattern = pattern if is_fixed else None

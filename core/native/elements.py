@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from ..base.arrays import Array, Index
+from ..base.arrays import Array, Index, are_equal
 from .library import (
     LANES,
     KernelLibrary,
@@ -203,7 +203,7 @@ class CompiledShell:
         Raises ValueError if the arrays do not match.
         """
         # The last evaluation was usually here, and its slopes are still stored.
-        if self._evaluated_at is None or not np.array_equal(self._evaluated_at, positions):
+        if self._evaluated_at is None or not are_equal(self._evaluated_at, positions):
             self.value_gradient(positions)
         *products, targets = places
         self._require_products(tuple(products), len(targets))

@@ -16,8 +16,8 @@ KERNEL_FOLDER = Path(__file__).parent
 # The headers come first; the other files are compiled.
 KERNEL_FILES = (
     *("kernel.h", "boxes.h"),
-    *("kernel.c", "boxes.c", "contacts.c", "crossings.c", "noise.c", "pieces.c", "ropes.c", "sheets.c", "surfaces.c"),
-    "weights.c",
+    *("kernel.c", "boxes.c", "contacts.c", "crossings.c", "noise.c", "pieces.c", "ropes.c", "sheets.c", "steps.c"),
+    *("surfaces.c", "weights.c"),
 )
 # The package that the wheel in the add-on's zip installs.
 KERNEL_MODULE = "dampsim_kernel"
@@ -60,6 +60,7 @@ SIGNATURES = {
     "meeting_edges": ("q", "qqPPPPPPddqPP"),
     "contacts": ("d", "qPPPPPPPPPPPPPPPPP"),
     "contact_blocks": ("q", "qPPPPPPPPdPPPP"),
+    "step_terms": ("d", "qPdPPPPqPPPPPPPP"),
     "springs": ("d", "qPPPPP"),
     "spring_blocks": ("", "qPPPqdPPP"),
     "rods": ("d", "qPPPPPP"),

@@ -88,7 +88,8 @@ def is_right(loaded: KernelLibrary) -> bool:
     trees = _check_trees(loaded) and _check_crossings(loaded) and _check_surfaces(loaded)
     sheets = _check_membrane(loaded) and _check_shell(loaded) and _check_blocks(loaded) and _check_contacts(loaded)
     ropes = _check_ropes(loaded) and _check_envelope(loaded) and _check_pieces(loaded)
-    return solids and trees and sheets and ropes and _check_noise(loaded) and _check_weights(loaded)
+    others = _check_steps(loaded) and _check_noise(loaded) and _check_weights(loaded)
+    return solids and trees and sheets and ropes and others
 
 
 def _call(function: Any, *arguments: Any) -> Any:
@@ -226,6 +227,26 @@ def _check_crossings(loaded: KernelLibrary) -> bool:
     # They approach by 5 m from a distance of 3 m.
     is_time_right = found[0] == 0 and _is_close(numbers[:, 0], np.array([0.6, 1.0]))
     return bool(is_box_right and is_time_right and _is_close(weights, np.array([0.25, 0.25, 0.5])))
+
+
+def _check_steps(loaded: KernelLibrary) -> bool:
+    """Return whether the terms of the second of two nodes are right, which drags the first one along."""
+    free, start, load = np.array([1], dtype=np.int32), np.array([1.0, 2.0, 3.0]), np.array([0.5, 0.0, -1.0])
+    v, x, gradient = np.array([4.0, -2.0, 6.0]), np.zeros((2, 3)), np.full(3, np.nan)
+    # 2 kg/s between the x axes of both nodes.
+    starts, columns = np.array([0, 2, 2, 2, 4, 4, 4], dtype=np.int32), np.array([0, 3, 0, 3], dtype=np.int32)
+    drag = (
+        2,
+        starts,
+        columns,
+        np.array([2.0, -2.0, -2.0, 2.0]),
+        np.array([[1.0, 0, 0], [9, 9, 9]]),
+        np.full((2, 3), 7.0),
+    )
+    given = free, 0.25, start, np.array([3.0]), np.ones(3), load
+    value = _call(loaded.step_terms, 1, *given, *drag, v, x, gradient)
+    is_right = _is_close(value, 1.5 * (9.0 + 9.0 + 25.0) - (2.0 - 6.0) + 9.0)
+    return is_right and _is_close(x[1], start + 0.25 * v) and _is_close(gradient, np.array([14.5, -9.0, 16.0]))
 
 
 def _check_noise(loaded: KernelLibrary) -> bool:

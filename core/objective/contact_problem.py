@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..base.arrays import Array, Index
+from ..base.arrays import Array, Index, take_rows
 from ..contact.contact_preconditioner import ComplianceBlock, ContactPreconditioner
 from ..contact.penalty_and_friction import ContactPotential
 from ..solvers.factorisation import LowRank, LowRankUpdate, Solve
@@ -137,8 +137,35 @@ class StepPreconditioner:
         return ComplianceBlock(places, block - self.base.correction_at(slots).astype(np.float32))
 
 
-class ActiveContacts:
-    """Contacts of one minimisation."""
+class SearchedContacts:
+    """Contacts of one minimisation whose friction follows the normal forces.
+
+    evaluations: number of evaluations of psi with the present preconditioner, counted by the caller.
+    """
+
+    def __init__(self, potential: StepPotential, free: Index, energy: ContactPotential, h: float) -> None:
+        """energy: of at least one contact."""
+        self._potential, self._free, self._h, self.evaluations = potential, free, h, 0
+        potential.set_contacts(energy)
+        self._has_friction, self._friction_updates = bool(energy.contacts.friction.any()), 0
+
+    def accept(self, x: Array, value: float, gradient: Array) -> AcceptedPoint:
+        """Update friction after an iteration that ends at x (n, 3) m, see PreconditionedObjective.accept()."""
+        energy = self._potential.contacts
+        assert energy is not None
+        if not self._has_friction or self._friction_updates >= MAX_FRICTION_UPDATES:
+            return AcceptedPoint(value, gradient)
+        self._friction_updates += 1
+        old_value, old = energy.value_gradient(x)
+        energy = energy.with_normal_forces_at(x)
+        self._potential.set_contacts(energy)
+        new_value, new = energy.value_gradient(x)
+        gradient = gradient + take_rows(new, self._free) - take_rows(old, self._free)
+        return AcceptedPoint(value + (new_value - old_value) / self._h, gradient)
+
+
+class ActiveContacts(SearchedContacts):
+    """Contacts of one minimisation whose stiffness is in the preconditioner."""
 
     def __init__(
         self,
@@ -149,40 +176,27 @@ class ActiveContacts:
         x: Array,
         h: float,
     ) -> None:
-        """energy: of at least one contact.  x: (n, 3) m, start of the search.
-
-        evaluations: number of evaluations of psi with the present preconditioner, counted by the caller.
-        """
-        self._potential, self._preconditioner, self._free, self._h = potential, preconditioner, free, h
-        potential.set_contacts(energy)
+        """energy: of at least one contact.  x: (n, 3) m, start of the search."""
+        super().__init__(potential, free, energy, h)
+        self._preconditioner = preconditioner
         self._update_preconditioner(energy, x, energy.contact_states(x))
         if not self._contact_states.any():
             preconditioner.prefetch_columns(energy.contacts.weights)
         self._contact_gradient = energy.value_gradient(x)[1][free]
-        self._friction_updates = 0
 
     def _update_preconditioner(self, energy: ContactPotential, x: Array, states: Index) -> None:
         self._contact_states, self.evaluations = states, 0
         self._preconditioner.add_contacts(energy, x, states)
 
     def accept(self, x: Array, value: float, gradient: Array) -> AcceptedPoint:
-        """Update friction and the preconditioner after an iteration that ends at x (n, 3) m.
-
-        See PreconditionedObjective.accept().
-        """
+        """Update friction and the preconditioner after an iteration that ends at x (n, 3) m."""
         energy = self._potential.contacts
         assert energy is not None
-        old_value, contact_gradient = energy.value_gradient(x)
-        contact_gradient = contact_gradient[self._free]
-        gradient_change = contact_gradient - self._contact_gradient
-        if self._friction_updates < MAX_FRICTION_UPDATES and energy.contacts.friction.any():
-            self._friction_updates += 1
-            energy = energy.with_normal_forces_at(x)
-            self._potential.set_contacts(energy)
-            new_value, new = energy.value_gradient(x)
-            value, gradient = value + (new_value - old_value) / self._h, gradient + new[self._free] - contact_gradient
-            contact_gradient = new[self._free]
-        self._contact_gradient = contact_gradient
+        gradient_change = energy.value_gradient(x)[1][self._free] - self._contact_gradient
+        accepted = super().accept(x, value, gradient)
+        energy = self._potential.contacts
+        assert energy is not None
+        self._contact_gradient = energy.value_gradient(x)[1][self._free]
         states = energy.contact_states(x)
         changed = int((self._contact_states != states).sum())
         # A contact twenty times stiffer than the preconditioner assumes would shorten all steps.
@@ -193,4 +207,4 @@ class ActiveContacts:
         needs_update |= self.evaluations >= _MAX_STALE_EVALUATIONS and bool(changed or (states >= 4).any())
         if needs_update:
             self._update_preconditioner(energy, x, states)
-        return AcceptedPoint(value, gradient, gradient_change, needs_update)
+        return AcceptedPoint(accepted.value, accepted.gradient, gradient_change, needs_update)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import bsr_matrix, csr_matrix
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from ..base.arrays import Array, Index
+from ..base.arrays import Array, Index, take_rows
 from ..contact.penalty_and_friction import CompiledContactPotential, ContactPotential, ContactSet
 from ..materials import Corotational, Energy, ShellBending
 from ..native.elements import BlockFactors, Places, ShellPlaces, read_only
@@ -56,7 +57,8 @@ class BlockPattern:
         # Sorted by column, then by row: the order of the transposed blocks.
         mirror = np.empty(len(keys), dtype=np.int32)
         mirror[np.argsort(columns, kind="stable")] = np.arange(len(keys), dtype=np.int32)
-        return BlockPattern(count, keys, starts, columns.astype(np.int32), diagonal, mirror)
+        own = starts, columns.astype(np.int32), diagonal, mirror
+        return BlockPattern(count, keys, *map(read_only, own))
 
     @staticmethod
     def ordered(free_index: Index, pairs: Sequence[Pairs]) -> tuple[BlockPattern, Index, Index]:
@@ -101,8 +103,25 @@ class BlockPattern:
         if not len(missing):
             return None
         before = np.searchsorted(self.keys, missing)
-        moved = np.arange(len(self.keys)) + np.searchsorted(missing, self.keys)
-        return BlockPattern.of(self.count, np.insert(self.keys, before, missing)), moved
+        added = before + np.arange(len(missing))
+        moved = np.arange(len(self.keys)) + np.cumsum(np.bincount(before, minlength=len(self.keys) + 1))[:-1]
+        rows, columns = missing // self.count, missing % self.count
+        size = len(self.keys) + len(missing)
+        new_keys, (new_columns, mirror) = np.empty(size, dtype=np.int64), np.empty((2, size), dtype=np.int32)
+        new_keys[moved], new_keys[added] = self.keys, missing
+        new_columns[moved], new_columns[added] = self.columns, columns
+        # Missing blocks are transposed ones of each other.
+        mirror[moved], mirror[added] = moved[self.mirror], added[np.searchsorted(missing, columns * self.count + rows)]
+        starts = self.starts + np.append(0, np.cumsum(np.bincount(rows, minlength=self.count)))
+        own = starts.astype(np.int32), new_columns, moved[self.diagonal].astype(np.int32), mirror
+        return BlockPattern(self.count, new_keys, *map(read_only, own)), moved
+
+
+def _moved_blocks(blocks: Array, moved: Index, count: int) -> Array:
+    """Return `count` blocks with the given ones (b, 3, 3) at their new places, and zeros elsewhere."""
+    found = np.zeros((count, 3, 3))
+    found[moved] = blocks
+    return found
 
 
 def _moved_places(places: Places, moved: Index) -> Places:
@@ -156,11 +175,11 @@ class ElementPattern:
                 places.append(None)
         return ElementPattern(pattern, slot, order, tuple(places), ElementPattern.topology_of(potential))
 
-    def with_blocks(self, rows: Index, columns: Index) -> ElementPattern:
+    def with_blocks(self, rows: Index, columns: Index) -> tuple[ElementPattern, Index] | None:
         """Return the pattern with further blocks, see BlockPattern.with_blocks()."""
         extended = self.pattern.with_blocks(rows, columns)
         if extended is None:
-            return self
+            return None
         pattern, moved = extended
         places = tuple(
             None
@@ -170,7 +189,7 @@ class ElementPattern:
             else _moved_places(one, moved)
             for one in self.places
         )
-        return replace(self, pattern=pattern, places=places)
+        return replace(self, pattern=pattern, places=places), moved
 
 
 def _pairs_of_energy(energy: Energy, part: slice, x: Array) -> Pairs:
@@ -218,7 +237,7 @@ class SheetMatrix:
         self._library, self._elements, self._potential, self._h = library, elements, potential, h
         self._inertia, self._damping = inertia[elements.order], damping
         self._base: Array | None = None
-        self._slots = elements.slot.astype(np.int32)
+        self._slots = read_only(elements.slot.astype(np.int32))
         self._blocks: Array | None = None
         self._factors: tuple[BlockPattern, BlockFactors] | None = None
         self._contact_blocks: tuple[ContactSet, csr_matrix] | None = None
@@ -230,6 +249,11 @@ class SheetMatrix:
     def order(self) -> Index:
         """Row of v (f,) of each row of the matrix."""
         return self._elements.order
+
+    @cached_property
+    def rows(self) -> Index:
+        """Row of the matrix (f,) of each row of v."""
+        return np.argsort(self.order)
 
     def factors_at(self, x: Array) -> tuple[BlockFactors, Array]:
         """Return the incomplete factors and the blocks (b, 3, 3) of the projected Hessian at x (n, 3) m.
@@ -319,36 +343,33 @@ class SheetMatrix:
     def _add_matrix(self, blocks: Array, matrix: csr_matrix, factor: float, start: int) -> Array:
         """Return blocks (b, 3, 3) with a matrix (3n, 3n) added, after adding its blocks to the pattern."""
         added = matrix.tobsr((3, 3))
-        nodes = matrix_pairs(added, start)
-        slot = self._elements.slot
-        blocks = self._extended(blocks, slot[nodes[0]], slot[nodes[1]])
-        places = self._places_of(*nodes)
-        used = places >= 0
+        rows, columns = (self._elements.slot[nodes] for nodes in matrix_pairs(added, start))
+        places, is_free = self._elements.pattern.places(rows, columns), (rows >= 0) & (columns >= 0)
+        if (places[is_free] < 0).any():
+            blocks = self._extended(blocks, rows, columns)
+            places = self._elements.pattern.places(rows, columns)
         # Each block of a sparse matrix is stored once.
-        blocks[places[used]] += factor * added.data[used]
+        blocks[places[is_free]] += factor * added.data[is_free]
         return blocks
 
     def _extended(self, blocks: Array, rows: Index, columns: Index) -> Array:
         """Return blocks (b, 3, 3) on the pattern with further blocks."""
-        old = self._elements
-        self._elements = old.with_blocks(rows, columns)
-        if self._elements is old:
+        extended = self._elements.with_blocks(rows, columns)
+        if extended is None:
             return blocks
-        found = np.zeros((len(self._elements.pattern.keys), 3, 3))
-        found[np.searchsorted(self._elements.pattern.keys, old.pattern.keys)] = blocks
-        if self._base is not None and self._base is not blocks:
-            base = np.zeros_like(found)
-            base[np.searchsorted(self._elements.pattern.keys, old.pattern.keys)] = self._base
-            self._base = base
+        self._elements, moved = extended
         self._contact_blocks = None
-        return found
+        count = len(self._elements.pattern.keys)
+        if self._base is not None and self._base is not blocks:
+            self._base = _moved_blocks(self._base, moved, count)
+        return _moved_blocks(blocks, moved, count)
 
     def _add_contact_pattern(self, contacts: ContactSet) -> None:
         rows, columns, _, _ = self._contact_pairs(contacts)
-        if self._base is None:
-            self._elements = self._elements.with_blocks(rows, columns)
-        else:
+        if self._base is not None:
             self._base = self._extended(self._base, rows, columns)
+        elif (extended := self._elements.with_blocks(rows, columns)) is not None:
+            self._elements = extended[0]
         self._contact_blocks = None
 
     def _contact_pairs(self, contacts: ContactSet) -> tuple[Index, Index, Array, Index]:
@@ -415,28 +436,34 @@ class BlockDirections:
         self._matrix, self._positions, self._low_rank = matrix, positions, low_rank
         self._forcing = _CONTACT_FORCING if is_in_contact else _FORCING
         self._factors: BlockFactors | None = None
+        self._known_low_rank: tuple[LowRank, tuple[Array, Array, Index]] | None = None
 
     def direction_at(self, v: Array, gradient: Array) -> tuple[Array, float]:
         """Return the direction (f, 3) at v, and the preconditioned norm of the gradient."""
         self._factors, blocks = self._matrix.factors_at(self._positions(v))
-        order, low = self._matrix.order, self._low_rank()
-        found, steps, norm = np.zeros_like(gradient), _MAX_STEPS + 1, 0.0
+        low = self._low_rank()
+        right, steps, norm = -take_rows(gradient, self._matrix.order), _MAX_STEPS + 1, 0.0
         if self._factors.is_valid:
-            k = low.columns.shape[1]
-            parts = low.columns.reshape(len(order), 3, k)[order], low.signs, low.block[::3][order]
-            found[order], steps, norm = self._factors.conjugate_gradients(
-                -gradient[order], parts, self._forcing, _MAX_STEPS
-            )
+            parts = self._sorted_low_rank(low)
+            found, steps, norm = self._factors.conjugate_gradients(right, parts, self._forcing, _MAX_STEPS)
         if steps > _MAX_STEPS:
-            solve = LowRankUpdate(factorise(self._matrix.as_sparse(blocks)), _reordered(low, order))
-            found[order] = -solve(gradient[order].ravel()).reshape(-1, 3)
-        return found, norm
+            solve = LowRankUpdate(factorise(self._matrix.as_sparse(blocks)), _reordered(low, self._matrix.order))
+            found = solve(right.ravel()).reshape(-1, 3)
+        return take_rows(found, self._matrix.rows), norm
+
+    def _sorted_low_rank(self, low: LowRank) -> tuple[Array, Array, Index]:
+        """Return the columns, the signs and the region of each row of the matrix, see BlockFactors."""
+        if self._known_low_rank is None or self._known_low_rank[0] is not low:
+            order = self._matrix.order
+            columns = low.columns.reshape(len(order), 3, low.columns.shape[1])
+            self._known_low_rank = low, (take_rows(columns, order), low.signs, low.block[::3][order])
+        return self._known_low_rank[1]
 
     def norm(self, gradient: Array) -> float:
         """Return the norm of a gradient (f, 3) in the last preconditioner; infinite before the first direction."""
         if self._factors is None or not self._factors.is_valid:
             return np.inf
-        right = gradient[self._matrix.order]
+        right = take_rows(gradient, self._matrix.order)
         return float(np.sqrt(max(float(np.vdot(right, self._factors.solve(right))), 0.0)))
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import block_diag, csr_matrix
 
-from ..base.arrays import Array, Index
+from ..base.arrays import Array, Index, are_equal
 from ..contact.penalty_and_friction import ContactPotential
 from ..materials import Energy, Membrane, ShellBending, TetElasticity
 from ..settle.law import Coefficients
@@ -137,7 +137,7 @@ class StepPotential:
         compared ones.
         """
         for known in self._cached_terms:
-            if np.array_equal(known[0], x):
+            if are_equal(known[0], x):
                 return known[1:]
         value, elastic, non_elastic = 0.0, np.zeros_like(x), None
         for joined in self._batched:
@@ -173,7 +173,7 @@ class StepPotential:
 
     def _gradients_at(self, x: Array) -> tuple[Array, Array, Array | None]:
         """Return the gradients (n, 3) N of the last evaluation, after a new one at x if that was elsewhere."""
-        if self._last_gradients is None or not np.array_equal(self._last_gradients[0], x):
+        if self._last_gradients is None or not are_equal(self._last_gradients[0], x):
             self.value_gradient(x)
         assert self._last_gradients is not None
         return self._last_gradients

@@ -24,7 +24,7 @@ from ..system.inputs import Inputs
 from ..system.material_terms import has_active_fibres
 from ..system.state import DeformationHistory, State
 from ..system.term import ForceTerm
-from .contact_problem import ActiveContacts, StepPreconditioner
+from .contact_problem import ActiveContacts, SearchedContacts, StepPreconditioner
 from .factorised_system import FactorisedSystem
 from .inertia import (
     RegionInertia,
@@ -74,7 +74,7 @@ class StepProblem(StepObjective):
         self._stepper = stepper
         self._use_fallback_coefficients = use_fallback_coefficients
         self._environment = environment or ContactEnvironment()
-        self._active_contacts: ActiveContacts | None = None
+        self._active_contacts: SearchedContacts | None = None
         self._stiffness_factors = controls.stiffness_per_block(len(system.blocks))
         self._is_static = controls.is_static
         self._has_drag = any(one.drag is not None for one in inputs)
@@ -245,26 +245,38 @@ class StepProblem(StepObjective):
             return self._value_gradient(v)
 
     def _value_gradient(self, v: Array) -> tuple[float, Array]:
-        x = self.positions(v)
-        free = self._stepper.free
-        change = v - self._predicted
+        value, gradient = self.motion_terms(v)
+        potential, potential_gradient = self._potential.value_gradient(self.positions(v))
+        return value + potential / self._h, gradient + take_rows(potential_gradient, self._stepper.free)
+
+    def motion_terms(self, v: Array) -> tuple[float, Array]:
+        """Return the part of psi in W that depends on the velocities v (f, 3) alone, and its gradient (f, 3) N."""
+        free, change = self._stepper.free, v - self._predicted
         inertial_force = self._inertia[:, None] * change
         value = 0.5 * float(np.vdot(inertial_force, change))
         gradient = inertial_force - self._load
         if not self._low_rank.is_empty:
-            amplitudes = self._low_rank.project(change.ravel())
-            value += 0.5 * float(np.vdot(self._low_rank.signs, amplitudes**2))
-            gradient += self._low_rank.combine(self._low_rank.columns, self._low_rank.signs * amplitudes).reshape(-1, 3)
+            value += self._add_low_rank(v, gradient)
         value -= float(np.vdot(self._load, v))
         if self._damping_matrix is not None:
-            # Hard pins move at the velocities of their animation.
-            velocities = (self._end_positions - self._state.positions) / self._h
+            velocities = self.end_velocities
             velocities[free] = v
             damping_force = (self._damping_matrix @ velocities.ravel()).reshape(-1, 3)
             value += 0.5 * float(np.vdot(damping_force, velocities))
             gradient += take_rows(damping_force, free)
-        potential, potential_gradient = self._potential.value_gradient(x)
-        return value + potential / self._h, gradient + take_rows(potential_gradient, free)
+        return value, gradient
+
+    def _add_low_rank(self, v: Array, gradient: Array) -> float:
+        """Return the low-rank part of psi in W at velocities v (f, 3), and add its gradient to gradient (f, 3) N."""
+        low = self._low_rank
+        amplitudes = low.project((v - self._predicted).ravel())
+        gradient += low.combine(low.columns, low.signs * amplitudes).reshape(-1, 3)
+        return 0.5 * float(np.vdot(low.signs, amplitudes**2))
+
+    @property
+    def end_velocities(self) -> Array:
+        """Velocities (n, 3) m/s of the nodes; hard pins move at those of their animation."""
+        return (self._end_positions - self._state.positions) / self._h
 
     def motion_norm(self, v: Array) -> float:
         """Return the norm of the deformation velocity, sqrt(W), as if all of it were in the first mode.
@@ -394,9 +406,12 @@ class StepProblem(StepObjective):
         if len(contacts):
             if len(self._low_rank.signs) > 1 and not self._low_rank.is_empty:
                 self.low_rank = self._low_rank.as_single_block()
-            free, x = self._stepper.free, self.positions(v)
-            energy = self.contact_potential(contacts, normal_forces)
-            self._active_contacts = ActiveContacts(self._potential, self._preconditioner, free, energy, x, self._h)
+            self._active_contacts = self.searched_contacts(self.contact_potential(contacts, normal_forces), v)
+
+    def searched_contacts(self, energy: ContactPotential, v: Array) -> SearchedContacts:
+        """Return the contacts of a search that starts at velocities v (f, 3) m/s."""
+        free, x = self._stepper.free, self.positions(v)
+        return ActiveContacts(self._potential, self._preconditioner, free, energy, x, self._h)
 
     def contact_potential(self, contacts: ContactSet, normal_forces: Array) -> ContactPotential:
         """Return the potential of contacts. normal_forces: (k,) N, lagged."""

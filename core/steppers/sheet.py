@@ -20,7 +20,8 @@ from ..contact_response.contact_solve import ContactSolve
 from ..materials import Energy, Membrane, ShellBending
 from ..materials.strains import area_weighted_normals
 from ..native.library import KernelLibrary, load_library
-from ..objective.contact_problem import StepPreconditioner
+from ..native.steps import CompiledStep
+from ..objective.contact_problem import SearchedContacts, StepPreconditioner
 from ..objective.factorised_system import round_inertia
 from ..objective.rope_matrix import RopeDirections, RopeMatrix, RopePattern
 from ..objective.rope_pieces import RopePieces, RopeStep, can_separate
@@ -82,14 +83,21 @@ class ContactFreePreconditioner(StepPreconditioner):
     def __init__(self, base: LowRankUpdate) -> None:
         self.base, self._contact_preconditioner = base, None
 
-    def add_contacts(self, energy: ContactPotential, x: Array, states: Index) -> None:
-        pass
 
-    def prefetch_columns(self, weights: csr_matrix) -> None:
-        pass
+class ContactFreeProblem(StepProblem):
+    """Step potential psi whose compiled contacts are not in the preconditioner."""
+
+    def contact_potential(self, contacts: ContactSet, normal_forces: Array) -> ContactPotential:
+        return contact_potential(contacts, normal_forces)
+
+    def searched_contacts(self, energy: ContactPotential, v: Array) -> SearchedContacts:
+        return SearchedContacts(self._potential, self._stepper.free, energy, self._h)
+
+    def accept(self, v: Array, value: float, gradient: Array) -> AcceptedPoint:
+        return super().accept(v, value, gradient) if self._active_contacts else AcceptedPoint(value, gradient)
 
 
-class SheetProblem(StepProblem):
+class SheetProblem(ContactFreeProblem):
     """Step potential psi whose Hessian is available as a product."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -101,6 +109,23 @@ class SheetProblem(StepProblem):
         )
         self._normal_solve: NormalDirectionSolve | None = None
         self.noise = max(self.noise, _NEGLIGIBLE_MOTION * size / self._h * float(np.sqrt(self._inertia.sum())))
+
+    @cached_property
+    def _compiled_step(self) -> CompiledStep | None:
+        """Inertia, load and drag; None without a kernel."""
+        library = load_library()
+        if library is None:
+            return None
+        vectors = self._start_positions, self._predicted, self._load
+        ends, drag = (self._end_positions, self.end_velocities), self._damping_matrix
+        return CompiledStep(library, self._stepper.free, self._h, self._inertia, vectors, ends, drag)
+
+    def motion_terms(self, v: Array) -> tuple[float, Array]:
+        if self._compiled_step is None:
+            return super().motion_terms(v)
+        value, gradient, positions = self._compiled_step.evaluate(v)
+        self._cached_positions = v, positions
+        return value if self._low_rank.is_empty else value + self._add_low_rank(v, gradient), gradient
 
     def invisible_step(self, motion: float) -> float:
         """Return the largest norm of an invisible step, sqrt(W); 0 in statics, whose steps add up.
@@ -172,9 +197,6 @@ class SheetProblem(StepProblem):
         super().set_contacts(contacts, normal_forces, v)
         self._normal_solve = None
 
-    def contact_potential(self, contacts: ContactSet, normal_forces: Array) -> ContactPotential:
-        return contact_potential(contacts, normal_forces)
-
     def _normals(self, x: Array) -> Array:
         """Return the vertex normals (n, 3) of the sheets; 0 at other nodes."""
         total = np.zeros_like(x)
@@ -183,10 +205,6 @@ class SheetProblem(StepProblem):
                 if isinstance(energy, Membrane):
                     total[part] += area_weighted_normals(x[part], energy.triangles)
         return np.asarray(total / np.maximum(np.linalg.norm(total, axis=1), 1e-300)[:, None])
-
-    def accept(self, v: Array, value: float, gradient: Array) -> AcceptedPoint:
-        found = super().accept(v, value, gradient)
-        return AcceptedPoint(found.value, found.gradient)
 
     def motion_norm(self, v: Array) -> float:
         """Return the norm of the motion without reference motion and rigid motion, sqrt(W)."""
@@ -276,7 +294,7 @@ def _coordinate_stiffness(energy: Energy, rest: Array) -> csr_matrix:
     return 0.5 * sum((stiffness[k::3][:, k::3] for k in (1, 2)), stiffness[::3][:, ::3])
 
 
-class RopeProblem(StepProblem):
+class RopeProblem(ContactFreeProblem):
     """Step potential psi whose Newton directions are compiled. Newton's method needs no preconditioner."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -315,12 +333,6 @@ class RopeProblem(StepProblem):
             stepper.patterns,
             self._end_positions,
         )
-
-    def contact_potential(self, contacts: ContactSet, normal_forces: Array) -> ContactPotential:
-        return contact_potential(contacts, normal_forces)
-
-    def accept(self, v: Array, value: float, gradient: Array) -> AcceptedPoint:
-        return super().accept(v, value, gradient) if self._active_contacts else AcceptedPoint(value, gradient)
 
 
 class RopeStepper(Stepper):

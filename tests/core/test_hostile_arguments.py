@@ -31,6 +31,7 @@ from dampsim.core.native.elements import BlockFactors, CompiledMembrane, Compile
 from dampsim.core.native.matrices import CompiledBlocks, CompiledFronts
 from dampsim.core.native.pieces import CompiledPieces, PieceContacts, PieceElements, PieceRows
 from dampsim.core.native.ropes import CompiledRods, CompiledSprings, EnvelopeFactors
+from dampsim.core.native.steps import CompiledStep
 from dampsim.core.native.surfaces import sheet_heights, triangle_normals
 
 pytestmark = pytest.mark.kernel
@@ -169,6 +170,13 @@ def calls() -> dict[str, list[Call]]:
                 "limits": ones, "at": CompiledContacts, "factor": 1.0, "pattern": (slots, starts, columns),
                 "blocks": blocks.copy(),
             }),
+        ],
+        "steps": [
+            (CompiledStep, {
+                "free": np.array([0, 2, 5]), "h": 0.1, "inertia": size[:3], "vectors": 3 * (corners,),
+                "ends": (x, moved), "drag": csr_matrix(np.eye(18)),
+            }),
+            ("evaluate", {"v": corners}),
         ],
         "springs": [
             (CompiledSprings, {"edges": edges, "lengths": size[:3], "weights": size[:3]}),

@@ -321,6 +321,7 @@ RESULTS: dict[str, tuple[int, Any] | None] = {
     "crossings": (15, ctypes.c_double),
     "triangle_normals": (6, ctypes.c_double),
     "sheet_heights": (12, ctypes.c_double),
+    "step_terms": None,
 }
 
 

@@ -12,6 +12,7 @@ from scipy.sparse import bsr_matrix
 from dampsim.core.materials import Corotational, Fabric, ShellBending, strain_energy
 from dampsim.core.native import library as native
 from dampsim.core.native.elements import BlockFactors
+from dampsim.core.objective.sheet_matrix import BlockPattern
 from shapes import sheet
 
 pytestmark = pytest.mark.kernel
@@ -235,3 +236,23 @@ def test_sheet_kernels_refuse_wrong_arguments(kernel: native.KernelLibrary) -> N
     factors, _ = block_system(4)
     with pytest.raises(ValueError, match="right-hand"):
         factors.solve(np.zeros((3, 3)))
+
+
+def test_added_blocks_extend_the_pattern() -> None:
+    """The extended pattern is that of all blocks together, and its old blocks are where the new places say."""
+    rng, count = np.random.default_rng(0), 40
+    for number in range(20):
+        rows, columns = rng.integers(0, count, (2, 60))
+        keys = np.concatenate([rows * count + columns, columns * count + rows, np.arange(count) * (count + 1)])
+        pattern = BlockPattern.of(count, np.unique(keys))
+        more = rng.integers(-1, count, (2, 3 * number + 1))
+        extended = pattern.with_blocks(*more)
+        used = (more >= 0).all(axis=0)
+        new = np.concatenate([more[0] * count + more[1], more[1] * count + more[0]])[np.tile(used, 2)]
+        wanted = BlockPattern.of(count, np.union1d(pattern.keys, new))
+        if extended is None:
+            assert np.isin(new, keys).all()
+            continue
+        for name in ("keys", "starts", "columns", "diagonal", "mirror"):
+            np.testing.assert_array_equal(getattr(extended[0], name), getattr(wanted, name), err_msg=name)
+        np.testing.assert_array_equal(extended[0].keys[extended[1]], pattern.keys)
