@@ -38,10 +38,27 @@ def strands(count: int = STRANDS, points: int = POINTS, seed: int = 1) -> np.nda
     return np.asarray(found * outside)
 
 
+def ball(rings: int, segments: int) -> tuple[list[list[float]], list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """Return points, no edges and the faces of a ball; Blender's own one has another order of corners in each run."""
+    down, turn = np.meshgrid(
+        np.pi * np.arange(1, rings) / rings, 2.0 * np.pi * np.arange(segments) / segments, indexing="ij"
+    )
+    around = np.stack([np.sin(down) * np.cos(turn), np.sin(down) * np.sin(turn), np.cos(down)], axis=2).reshape(-1, 3)
+    points = RADIUS * np.concatenate([around, [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]]])
+    top, bottom, last = len(around), len(around) + 1, (rings - 2) * segments
+    faces: list[tuple[int, ...]] = []
+    for k in range(segments):
+        after = (k + 1) % segments
+        faces += [(top, k, after), (bottom, last + after, last + k)]
+        faces += [(row + k, row + segments + k, row + segments + after, row + after) for row in range(0, last, segments)]
+    return points.tolist(), [], faces
+
+
 def add_head(scene: bpy.types.Scene) -> bpy.types.Object:
-    bpy.ops.mesh.primitive_uv_sphere_add(segments=64, ring_count=32, radius=RADIUS)
-    head = bpy.context.object
-    head.name = "Head"
+    mesh = bpy.data.meshes.new("Head")
+    mesh.from_pydata(*ball(32, 64))
+    head = bpy.data.objects.new("Head", mesh)
+    scene.collection.objects.link(head)
     for frame, place, turn in THROW:
         head.location.x, head.rotation_euler.z = place, turn
         head.keyframe_insert("location", frame=frame)
