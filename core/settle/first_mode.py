@@ -182,13 +182,7 @@ def first_mode_law(
     settle: rest time in s, > 0.  overshoot: in [0, 1).  eigenvalue: lambda_1 in 1/s^2.
     has_slack_modes, counts_from_stop: see FirstModeLaw.
     """
-    if overshoot <= 0.0:
-        ratio, rest = 0.0, -math.log(REST_FRACTION)
-    else:
-        clearance = _SLACK_CLEARANCE if has_slack_modes else _CLEARANCE
-        ratio = -math.pi / math.log(snap_overshoot_off_threshold(overshoot, clearance))
-        unit = FirstModeLaw(1.0, ratio, 1.0, counts_from_stop=counts_from_stop)
-        rest = last_threshold_crossing(unit.release_response, visible_swings(overshoot), ratio) + unit.time_to_peak
+    ratio, rest = _unit_curve(overshoot, has_slack_modes, counts_from_stop)
     return FirstModeLaw(
         rest / settle,
         ratio * rest / settle,
@@ -196,3 +190,15 @@ def first_mode_law(
         has_slack_modes=has_slack_modes,
         counts_from_stop=counts_from_stop,
     )
+
+
+# Strands of hair have one law each, which differ only in their eigenvalues, in up to 16 substeps of a keyed frame.
+@lru_cache(maxsize=1024)
+def _unit_curve(overshoot: float, has_slack_modes: bool, counts_from_stop: bool) -> tuple[float, float]:
+    """Return the ratio w/a of the law for an overshoot, and the time until rest for a = 1/s, s."""
+    if overshoot <= 0.0:
+        return 0.0, -math.log(REST_FRACTION)
+    clearance = _SLACK_CLEARANCE if has_slack_modes else _CLEARANCE
+    ratio = -math.pi / math.log(snap_overshoot_off_threshold(overshoot, clearance))
+    unit = FirstModeLaw(1.0, ratio, 1.0, counts_from_stop=counts_from_stop)
+    return ratio, last_threshold_crossing(unit.release_response, visible_swings(overshoot), ratio) + unit.time_to_peak

@@ -13,6 +13,7 @@ from scipy.linalg import expm
 from animated import AnimatedBody
 from builders import DOWN, scene
 from dampsim.core.scene.parameters import BounceBy, DampingBy, Settings, Struts
+from dampsim.core.settle import first_mode
 from dampsim.core.settle.controls import Controls, SettleLaw
 from dampsim.core.settle.first_mode import first_mode_law
 from dampsim.core.settle.keyed_curve import CURVE_PHASES, CurvePoint, phase_to_rest
@@ -172,6 +173,15 @@ def test_curve_of_law_is_exact(name: str, bounce: float) -> None:
     curve = np.abs(CurvePoint.stopped(law).path(law, CURVE_PHASES))
     assert curve.max() == pytest.approx(1.0, abs=1e-4)
     assert phase_to_rest(curve, 1.0) / law.decay == pytest.approx(1.7, abs=0.005)
+
+
+def test_strands_share_their_curve(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame with a keyed Bounce needs a new law for each strand, but the time until rest is searched only once."""
+    asked, search = list[float](), first_mode.last_threshold_crossing
+    monkeypatch.setattr(first_mode, "last_threshold_crossing", lambda *given: asked.append(given[2]) or search(*given))
+    laws = [first_mode_law(1.0 + 0.1 * k, 0.312345, 40.0 + k, has_slack_modes=True) for k in range(20)]
+    assert len(asked) == 1
+    np.testing.assert_allclose([law.settle_time for law in laws], 1.0 + 0.1 * np.arange(20))
 
 
 @pytest.mark.parametrize("h", [1.0 / 72.0, 1.0 / 240.0])
