@@ -141,3 +141,9 @@ class EnvelopeFactors:
         answer = np.array(right, dtype=float, order="C")
         self._library.envelope_solve(self._count, *self._pointers[3:], *pointers(self._factors, answer))
         return answer
+
+    def solve_columns(self, right: Array) -> Array:
+        """Return the inverse of the last matrix times right (3n,) or (3n, k). All pieces must have factors."""
+        columns = right.reshape(len(right), -1)
+        answers = [self.solve(columns[:, k].reshape(-1, 3)).ravel() for k in range(columns.shape[1])]
+        return np.asarray(np.stack(answers, axis=1).reshape(right.shape))

@@ -131,8 +131,12 @@ class FactorisedSystem:
             matrix = diags(round_inertia(inertia).repeat(3)) + h * self.relative_stiffness(factors, stiffness_weights)
             if self._rest_damping is not None:
                 matrix = matrix + self._rest_damping / float(factors[0])
-            self._cache_factorisation(key, build_preconditioner(matrix.tocsr(), self.system.rest[self.free]))
+            self._cache_factorisation(key, self.build_solve(matrix.tocsr()))
         return self._factorisations[key]
+
+    def build_solve(self, matrix: csr_matrix) -> Solve:
+        """Return an approximate solve with a matrix (3f, 3f) of the free nodes."""
+        return build_preconditioner(matrix, self.system.rest[self.free])
 
     def hanging_compliance(self, factors: Array) -> Solve:
         """Return a solve with the stiffness (3f, 3f) N/m of the free nodes in the hanging shape, to 1%.

@@ -84,12 +84,21 @@ class RegionMotion:
 
 
 def region_motions(
-    context: StepContext, regions: Sequence[Region], slices: Sequence[Sequence[RegionSlice]]
+    context: StepContext,
+    regions: Sequence[Region],
+    slices: Sequence[Sequence[RegionSlice]],
+    *,
+    has_rotations: bool = True,
 ) -> list[RegionMotion]:
-    """Return the motions of regions. slices: of each region, see region_slices()."""
+    """Return the motions of regions.
+
+    slices: of each region, see region_slices().  has_rotations: whether to fit the rotations; else they are none.
+    """
     rest, x = context.system.rest, context.state.positions
-    fits = fit_rigid_motions([(take_rows(rest, region.free), take_rows(x, region.free)) for region in regions])
     references = reference_velocities(context, regions, slices)
+    if not has_rotations:
+        return [RegionMotion(reference, np.eye(3)) for reference in references]
+    fits = fit_rigid_motions([(take_rows(rest, region.free), take_rows(x, region.free)) for region in regions])
     return [RegionMotion(reference, rotation) for reference, (rotation, _) in zip(references, fits, strict=True)]
 
 

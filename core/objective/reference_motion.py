@@ -5,13 +5,13 @@ See docs/explanation/physics/02-settle-law.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..base.arrays import Array, Index, take_rows
-from ..geometry.mesh.rigid_motion import fit_rigid_motions
+from ..geometry.mesh.rigid_motion import fit_stacked_rigid_motions
 from ..system.inputs import Inputs
 from ..system.region import Region
 from ..system.state import State
@@ -144,39 +144,41 @@ def _rigid_pin_velocities(context: StepContext, regions: Sequence[Region]) -> li
 
     Regions of equal size are computed at once.
     """
-    pins, bodies = list[tuple[Array, Array]](), list[tuple[Array, Array]]()
-    places: dict[int, list[tuple[int, int]]] = {}
-    found: list[ReferenceVelocity | None] = [None] * len(regions)
+    alike: dict[tuple[int, int, bool], list[int]] = {}
     for place, region in enumerate(regions):
-        pin_indices = context.pin_indices(region.constrained_nodes)
-        start, end = take_rows(context.pin_start, pin_indices), take_rows(context.pin_end, pin_indices)
-        if np.array_equal(start, end):
-            # Exactly zero without rounding errors, so that later tests recognise a region at rest.
-            zero = np.zeros((len(region.free), 3))
-            found[place] = ReferenceVelocity(zero, zero.copy(), np.eye(3))
-            continue
-        places.setdefault(len(region.free), []).append((place, len(pins)))
+        size = len(region.free), len(region.constrained_nodes), region.rigid_modes > 0
+        alike.setdefault(size, []).append(place)
+    found: dict[int, ReferenceVelocity] = {}
+    for places in alike.values():
+        found |= zip(places, _pin_velocities_of_stack(context, [regions[place] for place in places]), strict=True)
+    return [found[place] for place in range(len(regions))]
+
+
+def _pin_velocities_of_stack(context: StepContext, regions: Sequence[Region]) -> Iterator[ReferenceVelocity]:
+    """Yield _rigid_pin_velocities() of regions with equally many free nodes and pins."""
+    free, held = np.stack([one.free for one in regions]), np.stack([one.constrained_nodes for one in regions])
+    pins = context.pin_indices(held)
+    start, end = take_rows(context.pin_start, pins), take_rows(context.pin_end, pins)
+    is_moving = ~(start == end).all(axis=(1, 2))
+    moving: Iterator[ReferenceVelocity] = iter(())
+    if is_moving.any():
+        free, start, end = free[is_moving], start[is_moving], end[is_moving]
+        x, rest = take_rows(context.state.positions, free), take_rows(context.system.rest, free)
+        rotation, translation = fit_stacked_rigid_motions(start, end)
         # Pins that leave the region free to swing do not define its position; use the body itself.
-        nodes = region.free if region.rigid_modes else region.constrained_nodes
-        current = take_rows(context.state.positions, region.free) if region.rigid_modes else start
-        pins.append((start, end))
-        bodies.append((take_rows(context.system.rest, nodes), current))
-    fits = fit_rigid_motions([*pins, *bodies])
-    for each in places.values():
-        free = np.stack([regions[place].free for place, _ in each])
-        rest, x = take_rows(context.system.rest, free), take_rows(context.state.positions, free)
-        (rotation, translation), (body_rotation, body_translation) = (
-            tuple(np.stack([fits[first + k][part] for _, k in each]) for part in range(2)) for first in (0, len(pins))
-        )
+        bodies = (rest, x) if regions[0].rigid_modes else (take_rows(context.system.rest, held[is_moving]), start)
+        body_rotation, body_translation = fit_stacked_rigid_motions(*bodies)
         undeformed = rest @ body_rotation.transpose(0, 2, 1) + body_translation[:, None]
         # Displacement of a node that moves with the pins, over h: a steady turn then causes no deformation.
         displacement_map = (rotation - np.eye(3)).transpose(0, 2, 1)
         at_current, at_undeformed = (
             (positions @ displacement_map + translation[:, None]) / context.h for positions in (x, undeformed)
         )
-        for (place, _), *one in zip(each, at_current, at_undeformed, rotation, strict=True):
-            found[place] = ReferenceVelocity(*one)
-    return [one for one in found if one is not None]
+        moving = map(ReferenceVelocity, at_current, at_undeformed, rotation)
+    for region, is_one_moving in zip(regions, is_moving.tolist(), strict=True):
+        # Exactly zero without rounding errors, so that later tests recognise a region at rest.
+        at_current, at_undeformed = np.zeros((2, len(region.free), 3))
+        yield next(moving) if is_one_moving else ReferenceVelocity(at_current, at_undeformed, np.eye(3))
 
 
 def rotate(rotation: Array, vectors: Array) -> Array:

@@ -273,13 +273,23 @@ class RopeDirections:
             failed = factors.factorise(blocks, failed)
         if failed.any():
             return _reordered(factorise(matrix.as_sparse(blocks)), order)
+        return _reordered(factors.solve_columns, order)
 
-        def solve(right: Array) -> Array:
-            columns = right.reshape(len(right), -1)
-            answers = [factors.solve(columns[:, k].reshape(-1, 3)).ravel() for k in range(columns.shape[1])]
-            return np.asarray(np.stack(answers, axis=1).reshape(right.shape))
 
-        return _reordered(solve, order)
+def envelope_solve(library: KernelLibrary, matrix: csr_matrix) -> Solve | None:
+    """Return a solve with a matrix (3f, 3f) within its envelope.
+
+    Return None if the matrix is not positive definite, or if the envelope is too wide.
+    """
+    stored = matrix.tobsr((3, 3))
+    rows, columns = matrix_pairs(matrix, 0)
+    pattern, slot, order = BlockPattern.ordered(np.arange(stored.shape[0] // 3), [(rows, columns)])
+    factors = EnvelopeFactors(library, pattern.starts, pattern.columns)
+    if factors.work > MAX_ENVELOPE_WORK:
+        return None
+    blocks = np.zeros((len(pattern.keys), 3, 3))
+    blocks[pattern.places(slot[rows], slot[columns])] = stored.data
+    return None if factors.factorise(blocks).any() else _reordered(factors.solve_columns, order)
 
 
 def _reordered(solve: Solve, order: Index) -> Solve:

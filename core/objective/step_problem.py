@@ -6,6 +6,7 @@ See docs/explanation/physics/01-step-potential.md, and 02-settle-law.md for the 
 from __future__ import annotations
 
 from collections.abc import Set
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
@@ -56,7 +57,12 @@ _MAX_DEVIATION = 0.03
 
 
 class StepProblem(StepObjective):
-    """Potential psi(v) over the free nodes' velocities (f, 3), with its preconditioner."""
+    """Potential psi(v) over the free nodes' velocities (f, 3), with its preconditioner.
+
+    rotates_preconditioner: whether it rotates with the regions.
+    """
+
+    rotates_preconditioner: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -155,7 +161,9 @@ class StepProblem(StepObjective):
                 any(np.any(one.dial_change) for one in self._coefficients),
             )
         self._region_inertias: list[tuple[Index, RegionInertia]] = []
-        motions = region_motions(context, system.regions, stepper.region_slices)
+        motions = region_motions(
+            context, system.regions, stepper.region_slices, has_rotations=self.rotates_preconditioner
+        )
         has_history = self._step_start is not None
         others = [place for place, one in enumerate(self._coefficients) if not (has_history and one.is_waveform)]
         first_mode = first_mode_inertias(

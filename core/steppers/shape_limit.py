@@ -159,7 +159,11 @@ def _points_with_pins(region: Region, positions: Array, targets: Array) -> Array
 
 def _extents_with_pins(system: System, positions: Array, targets: Array) -> Array:
     """Return the extents (r,) m of the free nodes of each region and of its pins' targets."""
-    return extents([_points_with_pins(region, positions, targets) for region in system.regions])
+    found = np.zeros(len(system.regions))
+    for stack in system.region_stacks:
+        points = take_rows(positions, stack.free), take_rows(targets, stack.constrained_nodes)
+        found[stack.places] = _extents_of_stack(np.concatenate(points, axis=1))
+    return found
 
 
 def _allowed_extents(system: System, start: State, max_ratio: float) -> Array:

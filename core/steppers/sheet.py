@@ -23,7 +23,7 @@ from ..native.library import KernelLibrary, load_library
 from ..native.steps import CompiledStep
 from ..objective.contact_problem import SearchedContacts, StepPreconditioner
 from ..objective.factorised_system import round_inertia
-from ..objective.rope_matrix import RopeDirections, RopeMatrix, RopePattern
+from ..objective.rope_matrix import RopeDirections, RopeMatrix, RopePattern, envelope_solve
 from ..objective.rope_pieces import RopePieces, RopeStep, can_separate
 from ..objective.sheet_matrix import BlockDirections, ElementPattern, SheetMatrix, cached_elements
 from ..objective.step_objective import WovenUnknowns
@@ -99,6 +99,8 @@ class ContactFreeProblem(StepProblem):
 
 class SheetProblem(ContactFreeProblem):
     """Step potential psi whose Hessian is available as a product."""
+
+    rotates_preconditioner = False
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -297,6 +299,8 @@ def _coordinate_stiffness(energy: Energy, rest: Array) -> csr_matrix:
 class RopeProblem(ContactFreeProblem):
     """Step potential psi whose Newton directions are compiled. Newton's method needs no preconditioner."""
 
+    rotates_preconditioner = False
+
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._preconditioner = ContactFreePreconditioner(self._preconditioner.base)
@@ -346,6 +350,11 @@ class RopeStepper(Stepper):
     def __init__(self, system: System, **named: Any) -> None:
         super().__init__(system, minimise_compiled_newton, **named)
         self.patterns: list[RopePattern] = []
+
+    def build_solve(self, matrix: csr_matrix) -> Solve:
+        library = load_library()
+        solve = None if library is None or not len(self.free) else envelope_solve(library, matrix)
+        return super().build_solve(matrix) if solve is None else solve
 
 
 class WeaveStepper(Stepper):

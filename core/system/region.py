@@ -130,23 +130,61 @@ def node_adjacency(groups: Sequence[Index], count: int) -> csr_matrix:
     return total.tocsr()
 
 
-def longest_way(region: Region, rest: Array, adjacency: csr_matrix) -> float:
-    """Return the longest way through a region along its elements at rest, m, found in two sweeps.
+def longest_ways(regions: Sequence[Region], rest: Array, adjacency: csr_matrix) -> tuple[float, ...]:
+    """Return the longest way through each region along its elements at rest, m, found in two sweeps.
 
     rest: (n, 3) m.  adjacency: (n, n), see node_adjacency().
 
     The region is about as long when it is straightened. Ways along elements zigzag: those across a square net without
     diagonals are up to 1.41 times too long. So two nodes with at least two common neighbours count as connected.
     """
-    nodes = np.union1d(region.free, region.constrained_nodes)
-    near = (adjacency[nodes][:, nodes] > 0).astype(np.int32)
+    if not regions:
+        return ()
+    # Regions may share pins, so each has its own copies of them.
+    parts = [np.union1d(region.free, region.constrained_nodes) for region in regions]
+    nodes, starts = np.concatenate(parts), np.cumsum([0, *map(len, parts)])
+    owner = np.arange(len(regions)).repeat(np.diff(starts))
+    pairs = adjacency[nodes][:, nodes].tocoo()
+    is_inside = (pairs.data > 0) & (owner[pairs.row] == owner[pairs.col])
+    pairs = pairs.row[is_inside], pairs.col[is_inside]
+    near = csr_matrix((np.ones(len(pairs[0]), dtype=np.int32), pairs), shape=(len(nodes), len(nodes)))
     near = (near + ((near @ near) > 1)).tocoo()
     lengths = np.linalg.norm(rest[nodes[near.row]] - rest[nodes[near.col]], axis=1)
     # A length of zero would mean that there is no connection.
     graph = csr_matrix((np.maximum(lengths, 1e-12), (near.row, near.col)), shape=near.shape)
-    farthest, way = 0, 0.0
+    sources, ways = starts[:-1], np.zeros(len(regions))
     for _ in range(2):
-        found = dijkstra(graph, directed=False, indices=farthest)
+        found = dijkstra(graph, directed=False, indices=sources, min_only=True)
         found[np.isinf(found)] = 0.0
-        farthest, way = int(found.argmax()), float(found.max())
-    return way
+        ways = np.maximum.reduceat(found, starts[:-1])
+        # The first of the farthest nodes of each region.
+        farthest = np.flatnonzero(found == ways[owner])
+        sources = farthest[np.unique(owner[farthest], return_index=True)[1]]
+    return tuple(ways.tolist())
+
+
+@dataclass(frozen=True)
+class RegionStack:
+    """Regions with equally many free nodes and pins.
+
+    places: (r,) indices of the regions.  free: (r, f).  constrained_nodes: (r, p).
+    """
+
+    places: Index
+    free: Index
+    constrained_nodes: Index
+
+
+def stack_regions(regions: Sequence[Region]) -> tuple[RegionStack, ...]:
+    """Return all regions, those of equal size in one stack. Hair has hundreds of small ones."""
+    alike: dict[tuple[int, int], list[int]] = {}
+    for place, region in enumerate(regions):
+        alike.setdefault((len(region.free), len(region.constrained_nodes)), []).append(place)
+    return tuple(
+        RegionStack(
+            np.array(places),
+            np.stack([regions[place].free for place in places]),
+            np.stack([regions[place].constrained_nodes for place in places]),
+        )
+        for places in alike.values()
+    )

@@ -18,7 +18,7 @@ from ..solvers.modes import smallest_eigenvalue
 from .discretization import BodyDiscretization
 from .inputs import Inputs
 from .links import Links
-from .region import Region, find_regions, longest_way, node_adjacency
+from .region import Region, RegionStack, find_regions, longest_ways, node_adjacency, stack_regions
 from .state import DeformationHistory, History, State, SystemContacts
 from .term import ForceTerm, Potential, StiffnessScaling, pin_springs
 
@@ -113,9 +113,13 @@ class System:
 
     @cached_property
     def longest_ways(self) -> tuple[float, ...]:
-        """Longest way through each region at rest, m, see longest_way()."""
-        adjacency = node_adjacency(self.element_groups, len(self.rest))
-        return tuple(longest_way(region, self.rest, adjacency) for region in self.regions)
+        """Longest way through each region at rest, m, see longest_ways() in region.py."""
+        return longest_ways(self.regions, self.rest, node_adjacency(self.element_groups, len(self.rest)))
+
+    @cached_property
+    def region_stacks(self) -> tuple[RegionStack, ...]:
+        """The regions, those of equal size together."""
+        return stack_regions(self.regions)
 
     @property
     def name(self) -> str:

@@ -50,7 +50,9 @@ def ball(rings: int, segments: int) -> tuple[list[list[float]], list[tuple[int, 
     for k in range(segments):
         after = (k + 1) % segments
         faces += [(top, k, after), (bottom, last + after, last + k)]
-        faces += [(row + k, row + segments + k, row + segments + after, row + after) for row in range(0, last, segments)]
+        faces += [
+            (row + k, row + segments + k, row + segments + after, row + after) for row in range(0, last, segments)
+        ]
     return points.tolist(), [], faces
 
 

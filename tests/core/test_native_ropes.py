@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from builders import scene, static_body
 from dampsim.core.geometry.mesh.surface import Surface
@@ -14,6 +15,7 @@ from dampsim.core.materials import RodBending, strain_energy
 from dampsim.core.materials.loads_and_springs import spring_energy
 from dampsim.core.native import library as native
 from dampsim.core.native.ropes import EnvelopeFactors
+from dampsim.core.objective.rope_matrix import envelope_solve
 from dampsim.core.settle.controls import Controls
 from dampsim.core.settle.law import BackwardEulerLaw
 from dampsim.core.simulation.assembly import build_assembly
@@ -105,6 +107,19 @@ def test_envelope_solve_matches_dense(kernel: native.KernelLibrary, seed: int) -
     right = np.random.default_rng(9).standard_normal((40, 3))
     expected = np.linalg.solve(dense, right.ravel()).reshape(-1, 3)
     assert np.abs(factors.solve(right) - expected).max() <= 1e-9 * np.abs(expected).max()
+
+
+def test_envelope_solve_of_sparse_matrix(kernel: native.KernelLibrary) -> None:
+    """The rows of a sparse matrix may be in any order. It has no solve if it is not positive definite."""
+    _, _, _, dense = chains([1, 12, 5], 2, 3)
+    order = np.random.default_rng(4).permutation(18)
+    rows = (3 * order[:, None] + np.arange(3)).ravel()
+    matrix, right = dense[rows][:, rows], np.random.default_rng(5).standard_normal((54, 2))
+    solve = envelope_solve(kernel, csr_matrix(matrix))
+    assert solve is not None
+    for one in (right, right[:, 0]):
+        np.testing.assert_allclose(solve(one), np.linalg.solve(matrix, one), rtol=1e-9, atol=1e-9)
+    assert envelope_solve(kernel, csr_matrix(matrix - 1e3 * np.eye(54))) is None
 
 
 def test_envelope_reports_indefinite_pieces(kernel: native.KernelLibrary) -> None:

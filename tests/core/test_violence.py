@@ -27,6 +27,7 @@ from dampsim.core.steppers.shape_limit import extent, extents
 from dampsim.core.steppers.step_policy import ExcessiveMotion, FailedSearch, SpentWork
 from dampsim.core.steppers.violence import Violence
 from dampsim.core.system.inputs import Inputs
+from dampsim.core.system.region import find_regions, longest_ways, node_adjacency
 from dampsim.core.system.state import History, State
 from dampsim.core.system.system import System
 from shapes import box, sheet
@@ -396,6 +397,16 @@ def test_longest_way_through_net() -> None:
     """The way across a square net without diagonals is its diagonal, not two of its sides."""
     system = Simulation(violent_scene("hammer", "SPRINGS")).system_of("Body")
     assert system.longest_ways == (pytest.approx(math.sqrt(2.0)),)
+
+
+def test_longest_ways_beside_common_pin() -> None:
+    """Two chains that hang from the same pin are measured separately, each with the pin."""
+    rest = np.array([[0.0, 0.0, z] for z in (3.0, 2.0, 1.0, 0.0)] + [[0.0, y, 3.0] for y in (1.0, 2.5)])
+    chains = np.array([[0, 1], [1, 2], [2, 3], [0, 4], [4, 5]])
+    none, is_pinned = np.zeros(6, dtype=bool), np.arange(6) == 0
+    regions = find_regions(rest, [chains], np.ones(6), None, is_pinned, none, ~none, ~none)
+    assert longest_ways(regions, rest, node_adjacency([chains], 6)) == (3.0, 2.5)
+    assert longest_ways((), rest, node_adjacency([chains], 6)) == ()
 
 
 def test_extents_at_once_equal_single_ones() -> None:

@@ -126,14 +126,16 @@ def fit_rigid_motions(pairs: Sequence[tuple[Array, Array]]) -> list[tuple[Array,
         places.setdefault(len(old), []).append(place)
     found: list[tuple[Array, Array]] = [(np.eye(3), np.zeros(3))] * len(pairs)
     for each in places.values():
-        rotations, translations = _fit_stacks(*(np.stack([pairs[place][k] for place in each]) for k in range(2)))
+        rotations, translations = fit_stacked_rigid_motions(
+            *(np.stack([pairs[place][k] for place in each]) for k in range(2))
+        )
         for place, one in zip(each, zip(rotations, translations, strict=True), strict=True):
             found[place] = one
     return found
 
 
-def _fit_stacks(old: Array, new: Array) -> tuple[Array, Array]:
-    """Return rotations (r, 3, 3) and translations (r, 3) for points (r, p, 3)."""
+def fit_stacked_rigid_motions(old: Array, new: Array) -> tuple[Array, Array]:
+    """Return the rotations (r, 3, 3) and translations (r, 3) of fit_rigid_motion() for points (r, p, 3)."""
     # A matrix product is much faster in numpy than a mean over the rows of a narrow array.
     mean_weights = np.full(old.shape[1], 1.0 / max(old.shape[1], 1))
     a0, b0 = mean_weights @ old, mean_weights @ new
@@ -148,24 +150,27 @@ def _fit_stacks(old: Array, new: Array) -> tuple[Array, Array]:
     if is_full.any():
         left[:, :, 2] *= np.sign(np.linalg.det(left @ right))[:, None]
         rotations[is_full] = (left @ right)[is_full]
-    for place in np.flatnonzero(is_line):
-        rotations[place] = _shortest_rotation(right[place, 0], left[place, :, 0])
+    if is_line.any():
+        rotations[is_line] = _shortest_rotations(right[is_line, 0], left[is_line, :, 0])
     translations = b0 - (rotations @ a0[:, :, None])[:, :, 0]
     translations[~is_finite] = np.nan
     return rotations, translations
 
 
-def _shortest_rotation(old: Array, new: Array) -> Array:
-    """Return the smallest rotation (3, 3) that maps one unit vector to another."""
-    # For two vectors, np.cross takes ten times as long. Hair fits two motions of two pins per strand and step.
-    (a, b, c), (x, y, z) = old.tolist(), new.tolist()
-    axis, cosine = np.array([b * z - c * y, c * x - a * z, a * y - b * x]), float(old @ new)
-    if cosine < -1.0 + 1e-12:
-        axis = np.cross(old, np.eye(3)[np.abs(old).argmin()])
-        return np.asarray(Rotation.from_rotvec(np.pi * axis / np.linalg.norm(axis)).as_matrix())
-    x, y, z = axis.tolist()
-    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]).T
-    return np.asarray(np.eye(3) - cross + cross @ cross / (1.0 + cosine))
+def _shortest_rotations(old: Array, new: Array) -> Array:
+    """Return the smallest rotations (k, 3, 3) that map unit vectors (k, 3) to others (k, 3)."""
+    (a, b, c), (x, y, z) = old.T, new.T
+    axis, cosine = (b * z - c * y, c * x - a * z, a * y - b * x), (old[:, None] @ new[:, :, None])[:, 0]
+    cross = np.zeros((len(old), 3, 3))
+    for k, one in enumerate(axis):
+        cross[:, (k + 1) % 3, (k + 2) % 3] = one
+        cross[:, (k + 2) % 3, (k + 1) % 3] = -one
+    is_opposite = cosine[:, 0] < -1.0 + 1e-12
+    rotations: Array = np.eye(3) - cross + cross @ cross / np.where(is_opposite[:, None], 1.0, 1.0 + cosine)[:, :, None]
+    for place in np.flatnonzero(is_opposite):
+        across = np.cross(old[place], np.eye(3)[np.abs(old[place]).argmin()])
+        rotations[place] = Rotation.from_rotvec(np.pi * across / np.linalg.norm(across)).as_matrix()
+    return rotations
 
 
 def transform_points(matrix: Array, points: Array) -> Array:
