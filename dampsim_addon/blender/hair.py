@@ -25,7 +25,7 @@ DEFAULT_RADIUS = 2.5e-4
 # Custom property that marks the node group, with the state of its inputs.
 _TREE_TAG = "dampsim_hair"
 # Version of the tree. A bake and Live replace trees of another one.
-_TREE_VERSION = 3
+_TREE_VERSION = 4
 # Custom property with the names of the attributes that DampSim has written.
 _ATTRIBUTES_TAG = "dampsim_attributes"
 # Attributes of the points: rest position (wires), guide point and weight (hair).

@@ -20,8 +20,9 @@ import bpy
 
 from .node_builder import NodeBuilder
 
-# Attributes of the tree's own: the turned segments, and whether a point is in a collider.
-_SEGMENT, _INSIDE = ".dampsim_segment", ".dampsim_inside"
+# Attributes of the tree's own: the turned segments, the number of a point in its strand, and whether the point that
+# moves is in a collider.
+_SEGMENT, _NUMBER, _INSIDE = ".dampsim_segment", ".dampsim_number", ".dampsim_inside"
 # Smallest divisor 1 + c: guides that turn by more than 169 degrees are under-rotated.
 _MIN_DIVISOR = 0.02
 # Part of the groom that is added to turned segments, so that a strand without guides keeps its direction.
@@ -80,10 +81,11 @@ class HairTree:
         if self.colliders:
             # The segments must be read before the points move.
             geometry = nodes.store(geometry, _SEGMENT, "FLOAT_VECTOR", segment)
+            geometry = nodes.store(geometry, _NUMBER, "INT", nodes.curve.outputs["Index in Curve"])
         geometry = nodes.set_position(geometry, place)
         if self.colliders:
             geometry = self._slide(nodes, geometry)
-            for name in (_SEGMENT, _INSIDE):
+            for name in (_SEGMENT, _NUMBER, _INSIDE):
                 geometry = nodes.field("GeometryNodeRemoveAttribute", {"Name": name, "Geometry": geometry})
         nodes.link(geometry, nodes.end.inputs[0])
 
@@ -121,16 +123,16 @@ class HairTree:
         begin.pair_with_output(finish)
         nodes.fill(begin, {"Iterations": self.segments, "Geometry": geometry})
         number = nodes.math("ADD", begin.outputs["Iteration"], 1.0)
-        indices = {"A": nodes.curve.outputs["Index in Curve"], "B": number}
+        indices = {"A": nodes.attribute(_NUMBER, "INT"), "B": number}
         is_point = nodes.field("FunctionNodeCompare", indices, data_type="INT", operation="EQUAL")
         start = nodes.at_index(nodes.previous, nodes.position)
         distance, outward = self._nearest_surface(nodes, nodes.position)
         segment = nodes.attribute(_SEGMENT, "FLOAT_VECTOR")
         inside, is_inside = nodes.math("LESS_THAN", distance, self.clearance), nodes.attribute(_INSIDE, "BOOLEAN")
-        both = nodes.both(is_point, is_inside)
         moved = nodes.set_position(begin.outputs["Geometry"], nodes.vector("ADD", start, segment), is_point)
-        may_touch = nodes.both(is_point, self._may_touch(nodes, nodes.position))
-        moved = nodes.store(moved, _INSIDE, "BOOLEAN", inside, may_touch)
+        moved = nodes.store(moved, _INSIDE, "BOOLEAN", False)
+        moved = nodes.store(moved, _INSIDE, "BOOLEAN", self._may_touch(nodes, nodes.position), is_point)
+        moved = nodes.store(moved, _INSIDE, "BOOLEAN", inside, is_inside)
         length = nodes.vector("LENGTH", segment)
         now = nodes.vector("SUBTRACT", nodes.position, start)
         now = nodes.vector("ADD", now, nodes.scale(nodes.constant(_SIDE), length))
@@ -143,12 +145,12 @@ class HairTree:
         turned = nodes.vector("ADD", nodes.scale(outward, height), nodes.scale(tangent, width))
         target = nodes.vector("ADD", start, turned)
         for _ in range(_ROUNDS):
-            moved = nodes.set_position(moved, target, both)
+            moved = nodes.set_position(moved, target, is_inside)
         # A segment that is still inside, in a crease, stands up along the normal of its start.
-        moved = nodes.store(moved, _INSIDE, "BOOLEAN", nodes.math("LESS_THAN", distance, 0.0), both)
+        moved = nodes.store(moved, _INSIDE, "BOOLEAN", nodes.math("LESS_THAN", distance, 0.0), is_inside)
         _, outward_at_start = self._nearest_surface(nodes, start)
         upright = nodes.vector("ADD", start, nodes.scale(outward_at_start, length))
-        moved = nodes.set_position(moved, upright, both)
+        moved = nodes.set_position(moved, upright, is_inside)
         nodes.link(moved, finish.inputs["Geometry"])
         return finish.outputs["Geometry"]
 
