@@ -22,6 +22,7 @@ QUICK = {
     "springs": {"_lost", "_block", "_quarters"},
     "young": {"_background", "_modes", "_table_4_2"},
     "srd": {"_cost", "_shirts", "_sliding", "_stiffness"},
+    "methods": {"_collisions", "_fluids", "_gains", "_predicted"},
 }
 
 

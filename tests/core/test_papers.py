@@ -21,6 +21,7 @@ from dampsim.core.literature.papers.schmedding_scenes import (
     ball_on_membrane,
     dragged_shoe,
     energy_limit,
+    joined_velocities,
     largest_scene_step,
     rope_bridge,
     run_explicit,
@@ -94,6 +95,36 @@ def test_paper_scenes_balance_and_run_stably(make: object) -> None:
     from dampsim.core.literature.damping.clusters import Mesh
 
     assert connected_clusters(Mesh.from_elements(scene.block.mass, scene.block.groups)).cluster_count == objects
+
+
+def test_joints_meet_and_conserve_momentum() -> None:
+    """Joined nodes meet at the end of a step with their common momentum; a fixed node does not move."""
+    scene = rope_bridge(has_joints=True)
+    first, second = scene.joints.T
+    np.testing.assert_allclose(scene.start[first], scene.start[second], atol=1e-12)
+    rng = np.random.default_rng(2)
+    x, v, h = scene.start + 0.01 * rng.standard_normal(scene.start.shape), rng.standard_normal(scene.start.shape), 2e-3
+    v[scene.block.is_fixed] = 0.0
+    after = joined_velocities(scene, x, v, h)
+    end = x + h * after
+    np.testing.assert_allclose(end[first], end[second], atol=1e-14)
+    mass = scene.block.mass[:, None]
+    np.testing.assert_allclose((mass * after).sum(axis=0), (mass * v).sum(axis=0), atol=1e-9)
+    others = np.setdiff1d(np.arange(len(x)), scene.joints)
+    assert np.array_equal(after[others], v[others])
+    # A joint with a fixed node moves the other one only.
+    held = replace(scene, joints=np.array([[scene.block.pinned[0], first[0]]]))
+    after = joined_velocities(held, x, v, h)
+    assert np.array_equal(after[scene.block.pinned[0]], v[scene.block.pinned[0]])
+    np.testing.assert_allclose((x + h * after)[first[0]], x[scene.block.pinned[0]], atol=1e-14)
+
+
+def test_joined_bridge_hangs_together() -> None:
+    scene = rope_bridge(has_joints=True)
+    run = run_explicit(replace(scene, seconds=0.05), [], scene.step)
+    first, second = scene.joints.T
+    assert run.is_stable
+    np.testing.assert_allclose(run.final_positions[first], run.final_positions[second], atol=1e-12)
 
 
 def test_ball_force_grows_with_depth() -> None:

@@ -25,7 +25,7 @@ from dampsim.core.bodies import KINDS
 from dampsim.core.bodies.kind import BodyKind
 from dampsim.core.literature.damping import DAMPINGS
 from dampsim.core.literature.damping.damping import DampedBody, Damping
-from dampsim.core.literature.damping.viscous_dampings import STRAINS, Dissipation, RayleighDamping
+from dampsim.core.literature.damping.viscous_dampings import STRAINS, Dissipation, PowerLawDissipation, RayleighDamping
 from dampsim.core.literature.papers.flat_scenes import cloth
 from dampsim.core.materials import ElasticMaterial
 from dampsim.core.materials.loads_and_springs import spring_energy
@@ -251,6 +251,18 @@ def test_rod_strain_switches_at_small_angle() -> None:
         corners = np.array([[[-1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [np.cos(angle), 0.0, np.sin(angle)]]])
         ((found, _),) = rod_bending_strains(corners, np.ones(1), np.array([[0, 1, 2]]))
         assert type(found) is kind
+
+
+@pytest.mark.parametrize("exponent", [1.0, 1.7, 2.0, 5.0])
+def test_power_law_matches_formula(exponent: float) -> None:
+    system = solid("StVK")
+    rest, (tets,) = system.rest, system.blocks[0].groups
+    x, v = deformed_positions(system)[0], np.random.default_rng(4).standard_normal(system.rest.shape)
+    w = rates.volumes(rest, tets)
+    V = components_of(3.0, 2.0, 3)
+    damping = PowerLawDissipation(GreenStrain(rest, tets), V, np.array(w), len(rest), exponent, 7.0)
+    wanted = rates.power_law_force(rest, tets, w, rates.isotropic(3.0, 2.0, 3), exponent, 7.0, x, v)
+    assert_close(damping.force(x, v), wanted)
 
 
 def test_dissipation_derivatives_match_papers() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import conftest  # noqa: F401  (loads the checkout as the package dampsim)
 
-from . import integrators, schmedding, sources, springs, srd, young, young_background
+from . import integrators, methods, schmedding, sources, springs, srd, young, young_background
 from .page import OUT, Claim, differences, table
 
 PAGES = {
@@ -16,9 +16,12 @@ PAGES = {
     "young_background": young_background.background,
     "springs": springs.springs_page,
     "integrators": integrators.integrators,
+    "methods": methods.methods,
 }
 # Parts of the pages that can be measured alone.
-SECTIONS = {"srd": srd.SECTIONS, "young": young.SECTIONS, "springs": springs.SECTIONS}
+SECTIONS = {
+    "srd": srd.SECTIONS, "young": young.SECTIONS, "springs": springs.SECTIONS, "methods": methods.SECTIONS,
+}  # fmt: skip
 
 
 def section_differences(page: str, section: Callable[[list[Claim]], str]) -> list[str]:

@@ -32,7 +32,7 @@ SOURCES: tuple[tuple[str, str, tuple[str, str], str], ...] = (
 (2) point damping | yes, capped for light nodes | panel *Point*; `core/literature/damping/velocity_dampings.py` | schmedding: 1: point damping
 2 spring damping along edges | yes | panel *Springs*; `core/literature/damping/velocity_dampings.py` | schmedding: figure 1: springs do not affect; schmedding: figure 1: springs allow
 2 its projection on the edge | yes, with the unit vector twice | panel *Springs*; without it *Springs, Unprojected* | test: spring_damping_matches_matrices
-2 by predicted velocities | yes, with explicit integrators; implicit ones have no predicted velocities before their minimisation | panel *Integrator*; `core/literature/integrators/methods.py` | schmedding: 2: predicted velocities
+2 by predicted velocities | yes, with explicit integrators; implicit ones use those at the start, because predicted ones are far from those at the end | panel *Integrator*; `core/literature/integrators/methods.py` | schmedding: 2: predicted velocities; methods: [Sch] 2: implicit steps
 2 by current velocities | yes; shown only with integrators for which it makes a difference | panel *Current Velocities*; `core/literature/damping/velocity_dampings.py` | test: spring_damping_matches_matrices
 3 connectivity matrix E | yes, transposed | `core/literature/damping/velocity_dampings.py` | test: spring_damping_matches_matrices
 (4), (5), (6) k sweeps | yes | panel *Sweeps*; `core/literature/damping/velocity_dampings.py` | schmedding: 3.1: many iterations
@@ -63,10 +63,10 @@ Theorem 1: sweeps converge to v_cm | yes, along three sets of edges | [picture](
 Figure 1: a sneaker on a spring dragger | yes, with a similar scene | `sample_blends/shoe.blend`, with *Settle* and *Bounce*; [picture](validation/sch_figure1.svg) with the paper's dampings; `core/literature/papers/schmedding_scenes.py` | test: shoe_with_spring_or_point_damping
 Figure 2: a sphere on a membrane | yes, with a similar scene | `sample_blends/membrane.blend`, with *Settle* and *Bounce*; [picture](validation/sch_figure2.svg) with the paper's dampings; `core/literature/papers/schmedding_scenes.py` | schmedding: figure 2
 Figure 3: bars on a rope bridge | yes, with a similar scene | [picture](validation/sch_figure3.svg); `core/literature/papers/schmedding_scenes.py` | schmedding: figure 3
-5 collisions (Teschner 2003) | different method: closest triangles, CCD and edges; the scenes above use a separate penalty, with which the damping methods were compared | panel *Contact*; `core/contact/collision_detection.py`, `core/literature/papers/schmedding_scenes.py` | test: point_triangle_ccd_matches_brute_force; test: edge_edge_ccd_matches_brute_force
+5 collisions (Teschner 2003) | different method: closest triangles, CCD and edges; the scenes above use a separate penalty, with which the damping methods were compared. A hashed grid finds the same points at rest, but misses fast ones | panel *Contact*; `core/contact/collision_detection.py`, `core/literature/papers/schmedding_scenes.py` | methods: [MSS], [Sch] 5: a hashed grid; test: point_triangle_ccd_matches_brute_force; test: edge_edge_ccd_matches_brute_force
 5 penetration depth (Heidelberger 2004) | yes, in the form of [MSS], for points that start deep inside or where *Exit Direction* selects it; otherwise the closest point | panel *Exit Direction*; `core/geometry/collision/penetration.py`, `core/contact/collision_detection.py`; (7.14) of [physics](explanation/physics/07-contact.md) | test: depths_match_pointwise_formulas
-5 local constraints between meshes (Gissler 2006) | different method: soft and rigid links | panel *Links*; `core/system/links.py` | test: springs_pins_and_links_match_formulas
-5 meshing (Spillmann 2006) | different method: a lattice fitted to the surface | panel *Resolution*; `core/geometry/tetmesh/tetrahedralise.py` | test: cover_embeds_vertices_in_good_tets
+5 local constraints between meshes (Gissler 2006) | different method: soft and rigid links; figure 3 also runs with constraints for comparison | panel *Links*; `core/system/links.py`; `core/literature/papers/schmedding_scenes.py` | methods: [Sch] figure 3 with local; methods: DampSim's rigid links; test: springs_pins_and_links_match_formulas; test: joints_meet_and_conserve_momentum
+5 meshing (Spillmann 2006) | different method: a lattice fitted to the surface; measured with a second kind of mesh | panel *Resolution*; `core/geometry/tetmesh/tetrahedralise.py` | methods: [Sch] 5: the mesh generator; test: cover_embeds_vertices_in_good_tets
 table | the paper has none | [schmedding.md](validation/schmedding.md) has DampSim's
 """,
     ),
@@ -87,11 +87,11 @@ advantages and disadvantages of both | measured: numerical damping, propagation 
 Figure: ẋ = −x, explicit and implicit jumps | yes | [picture](validation/mss_decay.svg), with [regions of stability](validation/mss_regions.svg) and [longest steps](validation/mss_limits.svg) | test: step_matrix_matches_formula
 volume as tetrahedra, each edge a spring | yes | panel *Kind*: *Springs*, *Struts*: *Through the Volume*; `core/bodies/springs.py` | test: strutted_solid_stiffness
 masses shared by the corners | yes | `core/materials/tetrahedra.py` | springs: [MSS]: each tetrahedron
-points inside and around, Delaunay | different method: a lattice fitted to the surface | `core/geometry/tetmesh/tetrahedralise.py` | test: fill_fractions_sum_to_volume
+points inside and around, Delaunay | different method: a lattice fitted to the surface, which has larger angles and allows longer steps | `core/geometry/tetmesh/tetrahedralise.py` | methods: [MSS]: random points; methods: DampSim's lattice; test: fill_fractions_sum_to_volume
 the surface in barycentric coordinates | yes | `core/geometry/tetmesh/embedding.py` | test: embedding_from_any_start_element
 outer masses tied to walls | yes: weights of *Pins* below 1 are springs to the animation | panel *Pins*; `core/bodies/pins.py` | test: springs_pins_and_links_match_formulas
 diagonal struts | yes | panel *Struts*: *Across Faces*; `core/bodies/springs.py` | test: face_strut_stiffness_matches_lattice
-collision by a 3D grid | different method: bounding-volume trees of triangles and of their swept volumes | `core/geometry/collision/proximity.py`, `core/geometry/collision/broad_phase.py` | test: candidate_pairs_at_any_scale
+collision by a 3D grid | different method: bounding-volume trees of triangles and of their swept volumes | `core/geometry/collision/proximity.py`, `core/geometry/collision/broad_phase.py` | methods: [MSS], [Sch] 5: a hashed grid; test: candidate_pairs_at_any_scale
 naive penalty, tunnelling | penalties are minimised together with the step; CCD finds tunnelling within a step | `core/contact/penalty_and_friction.py`, `core/geometry/collision/ccd.py` | test: points_never_pass_between_triangles
 consistent penalty, phases 1 and 2: points inside, intersecting edges | yes | `core/geometry/collision/intersections.py` | test: points_inside_match_winding_number; test: intersecting_edges_match_brute_force
 phases 3 and 4: depths at the border, propagated inwards | yes, with squared distances and another denominator | `core/geometry/collision/penetration.py`, `core/contact/collision_detection.py` (*Depth: Consistent*); [physics, section 7](explanation/physics/07-contact.md) | test: depths_match_pointwise_formulas
@@ -168,7 +168,7 @@ figure 4.4 (a), (b) | example 2, both methods | pictures of the [new](validation
 (5.1), (5.2) | backward Euler as a minimum | `core/objective/step_problem.py`; [physics, section 1](explanation/physics/01-step-potential.md) | test: integrator_step_matches_equation
 (5.3), (5.4) | κ, oscillation control | panel: *τ and κ* | young: (5.4) with
 (5.5) | plasticity | yes, as a flow after each substep instead of a bound within it: panel *Plasticity*; `core/materials/plastic_flow.py`, [physics, section 9](explanation/physics/09-plasticity.md) | [plasticity](explanation/plasticity.md#accuracy)
-5.1.3 contact, friction, fluids | other energies in the same minimum | contact and friction in this way: `core/contact/penalty_and_friction.py`, [physics, section 7](explanation/physics/07-contact.md); no fluids, because they have no fixed mesh | test: contact_energy_and_derivatives_match_reference
+5.1.3 contact, friction, fluids | other energies in the same minimum | contact and friction in this way: `core/contact/penalty_and_friction.py`, [physics, section 7](explanation/physics/07-contact.md); no fluids, because meshes that move with the material cannot follow them | methods: DampSim leaves out fluids; test: contact_energy_and_derivatives_match_reference
 """,
     ),
     (
@@ -194,7 +194,7 @@ figure 1 | yarn-level shirt of a million nodes | no: a step of that size takes t
 (15), (16) | λ_d and μ_d | panel: *Viscosity*: factors, or values in Pa s and N s/m; `core/literature/damping/viscous_dampings.py` | srd: λ_d and μ_d
 (17) | rate of Green's strain | `core/materials/strains.py` | test: strain_rates_match_papers
 section 4, corotational strain | future work in the paper | panel: *Strain*: *Stretch*; `core/materials/strains.py` | srd: Corotational
-section 7, nonlinear, anisotropic, heterogeneous potentials | future work in the paper | panel: *Anisotropy* and *Axis*, *Damping Group*; not nonlinear, because the paper gives no formula | test: anisotropic_strain_rate_damping; test: painted_damping_scales_elements
+section 7, nonlinear, anisotropic, heterogeneous potentials | future work in the paper | panel: *Anisotropy* and *Axis*, *Damping Group*; nonlinear for scripts, with a formula of ours: `PowerLawDissipation` in `core/literature/damping/viscous_dampings.py` | methods: [SRD] 7: the potential; test: power_law_matches_formula; test: anisotropic_strain_rate_damping; test: painted_damping_scales_elements
 (18) | forces of sliding coordinates, with the smearing part | panel *Kind*: *Weave*; `core/yarns/elements.py` and `core/yarns/energy.py`; [physics, section 10](explanation/physics/10-woven-cloth.md) | test: yarn_energy_and_gradient_match_paper
 (19) | Jacobian with respect to positions, with sliding | not needed: damping is evaluated at the start of the step and has no such Jacobian; the paper drops the last part too | srd: (19); srd: The changed Jacobian
 (20), (22), (23) | bending of rods, two strains | `core/materials/rod_bending.py`; panel *Kind*: *Rope*, and *Weave* with both of its rates | srd: (23); srd: Forces of a nearly straight rod

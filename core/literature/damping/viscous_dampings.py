@@ -1,6 +1,7 @@
 """Dampings by potentials of the velocities, or by viscous matrices: Rayleigh, strain-rate and traditional damping.
 
-Dissipation potentials are quadratic in a strain rate: D = sum w/2 eps' V eps' ([SRD] section 3).
+Dissipation potentials are quadratic in a strain rate: D = sum w/2 eps' V eps' ([SRD] section 3). Scripts can also use
+one with a power law.
 
 Rayleigh damping, C = alpha M + beta K+(x) ([SRD] 3.5), is that paper's negative example, as it damps rotation too.
 K+ is the positive part of the tangent stiffness, element by element, so that C never adds energy. It is the stiffness
@@ -47,8 +48,8 @@ MIN_POISSON = 1.0 / 3.0
 
 
 @dataclass(frozen=True)
-class Dissipation:
-    """Dissipation potential of a strain rate.
+class StrainRatePotential:
+    """Damping by the stress that a strain rate produces, linear in the rate unless a subclass overrides it.
 
     viscosity: (c, c) or (m, c, c), with weights (m,): N s m together.  node_count: number of nodes n.
     """
@@ -58,23 +59,34 @@ class Dissipation:
     weights: Array
     node_count: int
 
-    def matrix(self, positions: Array) -> csr_matrix:
-        """Return C(x), (3n, 3n) N s/m; the force is -C v."""
+    def _stress_of(self, rate: Array) -> Array:
+        """Return the viscous stress S_d (m, c) of a strain rate (m, c), 1/s."""
+        return np.asarray((self.viscosity @ rate[:, :, None])[:, :, 0])
+
+    def _tangent(self, rate: Array) -> Array:
+        """Return d S_d/d rate, (m, c, c) or (c, c)."""
+        return self.viscosity
+
+    def strain_rate(self, positions: Array, velocities: Array) -> Array:
+        """Return the strain rate (m, c) in 1/s."""
         B = self.strain.gradient(positions[self.strain.elements])
-        blocks = B.transpose(0, 2, 1) @ self.viscosity @ B
-        return assemble_matrix(blocks * self.weights[:, None, None], self.strain.elements, self.node_count)
+        return np.asarray((B @ velocities[self.strain.elements].reshape(len(B), -1, 1))[:, :, 0])
 
     def stress(self, positions: Array, velocities: Array) -> Array:
         """Return the viscous stress S_d (m, c)."""
-        B = self.strain.gradient(positions[self.strain.elements])
-        rate = B @ velocities[self.strain.elements].reshape(len(B), -1, 1)
-        return np.asarray((self.viscosity @ rate)[:, :, 0])
+        return self._stress_of(self.strain_rate(positions, velocities))
 
     def force(self, positions: Array, velocities: Array) -> Array:
         """Return the force -grad(eps) S_d, (n, 3) N."""
         B = self.strain.gradient(positions[self.strain.elements])
         pull = np.einsum("m,mc,mcw->mw", self.weights, self.stress(positions, velocities), B)
         return -assemble_vector(pull, self.strain.elements, self.node_count)
+
+    def velocity_jacobian(self, positions: Array, velocities: Array) -> csr_matrix:
+        """Return d force / d v, (3n, 3n) N s/m, [SRD] (8)."""
+        B = self.strain.gradient(positions[self.strain.elements])
+        blocks = B.transpose(0, 2, 1) @ self._tangent(self.strain_rate(positions, velocities)) @ B
+        return assemble_matrix(-blocks * self.weights[:, None, None], self.strain.elements, self.node_count)
 
     def position_jacobian(
         self, positions: Array, velocities: Array, include_unsymmetric: bool, without_compression_stress: bool = False
@@ -87,7 +99,7 @@ class Dissipation:
         )
         if include_unsymmetric:
             B, rate = self.strain.gradient(corners), self._rate_gradient(corners, velocities)
-            blocks = blocks + B.transpose(0, 2, 1) @ self.viscosity @ rate
+            blocks = blocks + B.transpose(0, 2, 1) @ self._tangent(self.strain_rate(positions, velocities)) @ rate
         return assemble_matrix(-blocks * self.weights[:, None, None], self.strain.elements, self.node_count)
 
     def _rate_gradient(self, corners: Array, velocities: Array) -> Array:
@@ -97,6 +109,59 @@ class Dissipation:
         count = self.strain.values(corners).shape[1]
         units = (np.tile(unit, (m, 1)) for unit in np.eye(count))
         return np.stack([(self.strain.contracted_hessian(corners, one) @ v[:, :, None])[:, :, 0] for one in units], 1)
+
+
+@dataclass(frozen=True)
+class Dissipation(StrainRatePotential):
+    """Quadratic dissipation potential of a strain rate."""
+
+    def matrix(self, positions: Array) -> csr_matrix:
+        """Return C(x), (3n, 3n) N s/m; the force is -C v."""
+        B = self.strain.gradient(positions[self.strain.elements])
+        blocks = B.transpose(0, 2, 1) @ self.viscosity @ B
+        return assemble_matrix(blocks * self.weights[:, None, None], self.strain.elements, self.node_count)
+
+
+@dataclass(frozen=True)
+class PowerLawDissipation(StrainRatePotential):
+    """Nonlinear dissipation potential of a strain rate, which [SRD] section 7 permits without a formula.
+
+    With q = eps' V eps', the density is q0/p ((1 + q/q0)^(p/2) - 1). It is quadratic while q is far below q0, and a
+    power p of the rate far above: p > 2 damps fast motion more, p < 2 less. It is convex for p >= 1.
+
+    exponent: p >= 1; 2 is quadratic.  reference_power: q0 > 0, with weights: W together.
+    """
+
+    exponent: float
+    reference_power: float
+
+    def __post_init__(self) -> None:
+        if not (self.exponent >= 1.0 and self.reference_power > 0.0):
+            raise ParameterError(
+                f"The power-law damping has an exponent of {self.exponent:g} and a reference power of "
+                f"{self.reference_power:g}. Choose an exponent of at least 1 and a positive power."
+            )
+
+    def _growth(self, rate: Array) -> tuple[Array, Array]:
+        """Return the stress (m, c) of the quadratic potential, and 1 + q/q0 (m,)."""
+        linear = super()._stress_of(rate)
+        return linear, 1.0 + (linear * rate).sum(axis=1) / self.reference_power
+
+    def _stress_of(self, rate: Array) -> Array:
+        linear, growth = self._growth(rate)
+        return np.asarray(linear * (growth ** (0.5 * self.exponent - 1.0))[:, None])
+
+    def _tangent(self, rate: Array) -> Array:
+        linear, growth = self._growth(rate)
+        along = (self.exponent - 2.0) / (self.reference_power * growth)
+        outer = linear[:, :, None] * linear[:, None, :]
+        factor = growth ** (0.5 * self.exponent - 1.0)
+        return np.asarray(factor[:, None, None] * (self.viscosity + along[:, None, None] * outer))
+
+    def value(self, positions: Array, velocities: Array) -> float:
+        """Return the potential in W."""
+        logarithm = np.log(self._growth(self.strain_rate(positions, velocities))[1])
+        return float(self.weights @ np.expm1(0.5 * self.exponent * logarithm)) * self.reference_power / self.exponent
 
 
 def rayleigh_beta(body: DampedBody) -> float:

@@ -26,7 +26,7 @@ from ...base.arrays import Array
 from ...materials.strain_energy import StrainEnergy, isotropic_moduli
 from ...system.system import System
 from ..damping.damping import REFERENCE_FRAME_RATE, Damping
-from ..damping.viscous_dampings import Dissipation
+from ..damping.viscous_dampings import Dissipation, StrainRatePotential
 
 
 class PositionJacobian(StrEnum):
@@ -65,7 +65,7 @@ class RateStep:
 
     system: System
     energy: StrainEnergy
-    damping: Dissipation
+    damping: StrainRatePotential
     jacobian: PositionJacobian = PositionJacobian.CLAMPED
     elastic_clamped: bool = True
     newmark: bool = False
@@ -78,7 +78,7 @@ class RateStep:
 
     def _residual_jacobian(self, x: Array, v: Array, g: float) -> csc_matrix:
         """Return the derivative of the residual with respect to v+."""
-        total = diags(self.system.mass.repeat(3)) + g * self.damping.matrix(x)
+        total = diags(self.system.mass.repeat(3)) - g * self.damping.velocity_jacobian(x, v)
         total = total + g * g * self.energy.hessian(x, self.elastic_clamped)
         if self.jacobian is not PositionJacobian.NONE:
             is_whole, is_clamped = self.jacobian is PositionJacobian.WHOLE, self.jacobian is PositionJacobian.CLAMPED

@@ -13,7 +13,7 @@ import numpy as np
 from ...base.arrays import Array, Index
 from ...geometry.mesh.primitives import box_tets
 from ...materials import ElasticMaterial
-from ...materials.loads_and_springs import spring_energy
+from ...materials.loads_and_springs import SpringEnergy, spring_energy
 from ...system.discretization import BodyDiscretization
 from ...system.term import ForceTerm, Potential
 from ..damping.damping import Damping
@@ -38,6 +38,7 @@ class SchmeddingScene:
     seconds: duration.
     step: s, that is stable without damping.
     ball_marker: a node, and the radius to draw it with; 0 for none.
+    joints: pairs (j, 2) of nodes that constraint forces keep together, each node in at most one pair.
     """
 
     block: BodyDiscretization
@@ -47,6 +48,7 @@ class SchmeddingScene:
     seconds: float
     step: float
     ball_marker: tuple[int, float] = (0, 0.0)
+    joints: Index = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
 
 
 @dataclass
@@ -73,7 +75,7 @@ class ExplicitRun:
 def run_explicit(
     scene: SchmeddingScene, dampings: Sequence[Damping], h: float, limit: float = np.inf, times: Sequence[float] = ()
 ) -> ExplicitRun:
-    """Run symplectic Euler steps: v' = v + h f/m, then each damping, zero pin velocities, and x + h v.
+    """Run symplectic Euler steps: v' = v + h f/m, joints, then each damping, zero pin velocities, and x + h v.
 
     limit: elastic energy in J above which the run counts as unstable.
     times: s, of the snapshots.
@@ -91,6 +93,7 @@ def run_explicit(
             elastic, force = elastic + value, force - slope
         result.max_elastic_energy = max(result.max_elastic_energy, elastic)
         next_velocities = np.where(fixed[:, None], 0.0, v + h * force / mass)
+        next_velocities = joined_velocities(scene, x, next_velocities, h)
         for damping in dampings:
             next_velocities = damping.damp_velocities(x, v, next_velocities, h)
         v = np.where(fixed[:, None], 0.0, next_velocities)
@@ -102,6 +105,24 @@ def run_explicit(
     # The last requested time may be the very end.
     result.snapshots += [x] * (len(pending_times) if result.is_stable else 0)
     return result
+
+
+def joined_velocities(scene: SchmeddingScene, positions: Array, predicted: Array, h: float) -> Array:
+    """Return velocities (n, 3) m/s with which the nodes of each joint meet at the end of the step.
+
+    The constraint forces of a joint are equal and opposite. predicted: (n, 3) m/s.  h: s.
+    """
+    if not len(scene.joints):
+        return predicted
+    first, second = scene.joints.T
+    # Fixed nodes do not move.
+    mobility = np.where(scene.block.is_fixed, 0.0, 1.0 / scene.block.mass)
+    gap = positions[first] - positions[second] + h * (predicted[first] - predicted[second])
+    impulse = gap / (h * (mobility[first] + mobility[second]))[:, None]
+    joined = predicted.copy()
+    joined[first] -= mobility[first][:, None] * impulse
+    joined[second] += mobility[second][:, None] * impulse
+    return joined
 
 
 def energy_limit(scene: SchmeddingScene) -> float:
@@ -179,12 +200,12 @@ def ball_on_membrane() -> SchmeddingScene:
     return SchmeddingScene(block, nodes, velocities, external_force, 0.5, 1e-3, (ball, radius))
 
 
-def rope_bridge() -> SchmeddingScene:
-    """Return the scene of figure 3: two soft bars fall on a bridge of nine planks.
+def rope_bridge(has_joints: bool = False) -> SchmeddingScene:
+    """Return the scene of figure 3: two soft bars fall on a bridge of nine planks. Its two ends are fixed.
 
-    Stiff springs connect the planks. The two ends are fixed.
+    has_joints: constraints connect planks that touch, as in the paper, instead of stiff springs between them.
     """
-    count, gap, long, wide = 9, 0.03, 0.12, 0.6
+    count, gap, long, wide = 9, 0.0 if has_joints else 0.03, 0.15 if has_joints else 0.12, 0.6
     plank, plank_tets = box_tets((long, wide, 0.05), (1, 4, 1))
     bar, bar_tets = box_tets((0.7, 0.1, 0.1), (6, 1, 1))
     plank_nodes, first_bar_node = len(plank), count * len(plank)
@@ -201,7 +222,7 @@ def rope_bridge() -> SchmeddingScene:
     links = np.concatenate(
         [np.stack([k * plank_nodes + right, (k + 1) * plank_nodes + left], axis=1) for k in range(count - 1)]
     )
-    ropes = spring_energy(links, np.full(len(links), gap), np.full(len(links), LINK_STIFFNESS * gap))
+    ropes = () if has_joints else (Potential(_ropes(links, gap)),)
     fixed_nodes = np.concatenate([left, (count - 1) * plank_nodes + right])
     reach, stiffness = 0.09, 2e3
 
@@ -216,9 +237,13 @@ def rope_bridge() -> SchmeddingScene:
         return force
 
     (stiff, heavy), (soft, light) = solids
-    mass, terms = heavy + light, (Potential(stiff), Potential(soft), Potential(ropes))
+    mass, terms = heavy + light, (Potential(stiff), Potential(soft), *ropes)
     velocities = np.zeros_like(rest)
     velocities[first_bar_node:, 2] = -1.0
-    return SchmeddingScene(
-        _block(rest, mass, (planks, bars, links), terms, fixed_nodes), rest, velocities, external_force, 0.35, 5e-4
-    )
+    block = _block(rest, mass, (planks, bars, links), terms, fixed_nodes)
+    joints = links if has_joints else links[:0]
+    return SchmeddingScene(block, rest, velocities, external_force, 0.35, 5e-4, joints=joints)
+
+
+def _ropes(links: Index, length: float) -> SpringEnergy:
+    return spring_energy(links, np.full(len(links), length), np.full(len(links), LINK_STIFFNESS * length))

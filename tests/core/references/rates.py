@@ -1,6 +1,6 @@
 """Reference implementation of strain-rate dissipation and the methods it is compared with, [SRD] and [You].
 
-Equations are physics (4.1) to (4.15).
+Equations are physics (4.1) to (4.17).
 """
 
 from __future__ import annotations
@@ -138,6 +138,18 @@ def green_force(
         shape = np.concatenate([-inverse.sum(axis=0, keepdims=True), inverse])
         force[nodes] -= shape @ (gradient(rest[nodes], x[nodes]) @ S).T
     return force
+
+
+def power_law_force(
+    rest: np.ndarray, elements: np.ndarray, w: list[float], V: np.ndarray, p: float, q0: float,
+    x: np.ndarray, v: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """Return the force of (4.16), the stress (4.17) of Green's strain element by element."""
+    scaled = []
+    for nodes, weight in zip(elements, w, strict=True):
+        rate = green_rate(rest[nodes], x[nodes], v[nodes]).ravel()
+        scaled.append(weight * (1 + rate @ V @ rate / q0) ** (p / 2 - 1) * V)
+    return green_force(rest, elements, scaled, x, v)
 
 
 def green_strain(rest: np.ndarray, x: np.ndarray) -> np.ndarray:
