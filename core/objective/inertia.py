@@ -228,22 +228,30 @@ def _plain_inertias(
 
 
 def retained_parts(
-    coefficients: Coefficients, mass: Array, velocity: Array, force_change: Array
-) -> tuple[float, float]:
-    """Return the retained fractions sigma of an elastic force change (f, 3) N and kappa of the velocity.
+    coefficients: Sequence[Coefficients], mass: Array, velocity: Array, force_change: Array
+) -> tuple[Array, Array]:
+    """Return the retained fractions sigma (r,) of elastic force changes (r, f, 3) N, and kappa (r,) of velocities.
 
-    mass: (f,) kg.  velocity: (f, 3) m/s, of the deformation that changed the force.
+    coefficients: of r regions.  mass: (r, f) kg.  velocity: (r, f, 3) m/s, of the deformations that changed the forces.
 
     Less of the change is retained where the motion is stiffer than a step resolves, (2.47) of physics, section 2.
     """
-    sigma, s = float(np.max(coefficients.sigma)), float(np.max(coefficients.inertia_time))
-    motion = float(mass @ (velocity**2).sum(axis=1)) / s**2
-    stiffness = float((force_change**2).sum(axis=1) @ (1.0 / mass))
+    largest, s, ratio, kappa = np.array(
+        [
+            [
+                one if isinstance(one, float) else float(np.max(one))
+                for one in (own.sigma, own.inertia_time, own.first_mode_stiffness_ratio, own.kappa)
+            ]
+            for own in coefficients
+        ]
+    ).T
+    # Products of rows and columns are those of single regions, bit for bit.
+    motion = (mass[:, None] @ (velocity**2).sum(axis=2)[:, :, None])[:, 0, 0] / s**2
+    stiffness = ((force_change**2).sum(axis=2)[:, None] @ (1.0 / mass)[:, :, None])[:, 0, 0]
     limit = _MAX_RETAINED_STIFFNESS**2 * motion
-    if stiffness > limit:
-        sigma *= limit / stiffness
-    lost, kappa = float(np.max(coefficients.sigma)) - sigma, float(np.max(coefficients.kappa))
-    return sigma, max(kappa, min(kappa + lost * float(np.max(coefficients.first_mode_stiffness_ratio)), 1.0))
+    is_stiff = stiffness > limit
+    sigma = np.where(is_stiff, largest * (limit / np.where(is_stiff, stiffness, 1.0)), largest)
+    return sigma, np.maximum(kappa, np.minimum(kappa + (largest - sigma) * ratio, 1.0))
 
 
 def delay_forces(

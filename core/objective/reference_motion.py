@@ -110,7 +110,9 @@ def reference_velocities(
     rigid = [next(pinned) if is_needed else None for is_needed in needs_pins]
     return [
         _reference_velocity(context, region, parts, one)
-        for region, parts, one in zip(regions, slices, rigid, strict=True)
+        if one is None or any(each is not None for each in own)
+        else one
+        for region, parts, own, one in zip(regions, slices, references, rigid, strict=True)
     ]
 
 
@@ -122,8 +124,6 @@ def _reference_velocity(
     if not len(region.constrained_nodes):
         return ReferenceVelocity(np.zeros_like(x), np.zeros_like(x), np.eye(3))
     references = [context.inputs[part.block_index].reference for part in slices]
-    if rigid is not None and all(reference is None for reference in references):
-        return rigid
     at_current, at_undeformed, rotation = np.empty_like(x), np.empty_like(x), np.empty((len(x), 3, 3))
     if rigid is not None:
         at_current, at_undeformed = rigid.at_current, rigid.at_undeformed

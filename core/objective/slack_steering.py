@@ -11,6 +11,7 @@ Y is the largest deflection of the swing, and t the time that is left until rest
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,6 +30,8 @@ _LATE_ENVELOPE = 0.1
 _SEARCH_PHASE = 8.0
 # Bounds of the decay over that of the law.
 _DECAYS = (0.35, 10.0)
+# Numbers of a swing in an array, and the place of the time that is left among them.
+_NUMBERS, _LEFT = 11, 3
 _UNKNOWN_POINT = CurvePoint(0.0, 0.0)
 
 
@@ -55,20 +58,30 @@ class SlackSwing:
     point: CurvePoint = _UNKNOWN_POINT
 
     @staticmethod
-    def read(numbers: Array) -> SlackSwing:
-        """Return the swing in an array (11,)."""
-        path, phase, largest, left, decay = (float(one) for one in numbers[:5])
-        largest, left = (math.inf if one < 0.0 else one for one in (largest, left))
-        tempo, position, rate = (float(one) for one in numbers[8:])
-        return SlackSwing(path, phase, largest, left, decay, numbers[5:8], tempo, CurvePoint(position, rate))
+    def read(numbers: Array) -> list[SlackSwing]:
+        """Return the swings in an array (r, 11)."""
+        return [
+            SlackSwing(
+                path, phase, math.inf if largest < 0.0 else largest, math.inf if left < 0.0 else left, decay,
+                acceleration, tempo, CurvePoint(position, rate),
+            )
+            for (path, phase, largest, left, decay, _, _, _, tempo, position, rate), acceleration in zip(
+                numbers.tolist(), numbers[:, 5:8], strict=True
+            )
+        ]  # fmt: skip
 
-    @property
-    def numbers(self) -> Array:
-        """Array (11,) of the swing. Infinite lengths and times are negative, since caches hold finite numbers only."""
-        largest, left = (-1.0 if math.isinf(one) else one for one in (self.largest, self.remaining_time))
-        point = self.point
-        curve = (self.tempo, point.position, point.rate)
-        return np.array([self.path, self.phase, largest, left, self.decay, *self.acceleration, *curve])
+    @staticmethod
+    def numbers(swings: Sequence[SlackSwing]) -> Array:
+        """Return an array (r, 11) of swings. Infinite lengths and times are negative: caches hold finite numbers."""
+        rows = [
+            (
+                one.path, one.phase, -1.0 if math.isinf(one.largest) else one.largest,
+                -1.0 if math.isinf(one.remaining_time) else one.remaining_time, one.decay,
+                *one.acceleration.tolist(), one.tempo, one.point.position, one.point.rate,
+            )
+            for one in swings
+        ]  # fmt: skip
+        return np.array(rows)
 
     def law(self, law: DeformationLaw) -> DeformationLaw:
         """Return the law at the swing's tempo."""
@@ -111,9 +124,12 @@ def can_follow_curve(region: Region, law: object) -> bool:
 
 def known_swings(numbers: Array | None, count: int) -> list[SlackSwing] | None:
     """Return the swings of so many regions in an array of the history, if it has them."""
-    if numbers is None or numbers.shape != (count, len(UNKNOWN_SWING.numbers)):
-        return None
-    return [SlackSwing.read(row) for row in numbers]
+    return None if numbers is None or numbers.shape != (count, _NUMBERS) else SlackSwing.read(numbers)
+
+
+def has_search(numbers: Array | None) -> bool:
+    """Return whether any of the swings in an array of the history searches the equilibrium in its step."""
+    return numbers is not None and numbers.shape[1:] == (_NUMBERS,) and bool((numbers[:, _LEFT] >= 0.0).any())
 
 
 def next_slack_swing(

@@ -38,8 +38,10 @@ from .factorised_system import FactorisedSystem
 from .reference_motion import RegionSlice, StepContext, reference_velocities, reference_velocity
 from .slack_steering import (
     UNKNOWN_SWING,
+    SlackSwing,
     can_follow_curve,
     can_steer_slack,
+    has_search,
     known_swings,
     next_slack_swing,
     relaxed_part,
@@ -197,7 +199,7 @@ def _steer_slack(
                 law, last, speed, deflection, acceleration, h, has_stopped, is_outward, former
             )
             steered[place] = search_law(law, swings[place], h)
-    own = replace(own, steering=np.array([one.numbers for one in swings]))
+    own = replace(own, steering=SlackSwing.numbers(swings))
     state = replace(state, history=state.history.with_block(system.name, own))
     last_swings = [UNKNOWN_SWING] * len(laws) if known is None else known
     former_laws = controls.former_laws
@@ -211,8 +213,9 @@ def relax(system: System, before: State, after: State, h: float) -> State:
 
     before: state at the start of the step, with the swings of the step.
     """
-    swings = known_swings(before.history.block(system.name).steering, len(system.regions))
-    if swings is None or all(math.isinf(one.remaining_time) for one in swings):
+    numbers = before.history.block(system.name).steering
+    swings = known_swings(numbers, len(system.regions)) if has_search(numbers) else None
+    if swings is None:
         return after
     x, v = after.positions.copy(), after.velocities.copy()
     for region, swing in zip(system.regions, swings, strict=True):
@@ -234,14 +237,15 @@ def _slack_deflections(
     known = [place for place in places if system.regions[place].hanging_shape is not None]
     poses = _undeformed_poses(context, [(system.regions[k], stepper.region_slices[k]) for k in known])
     found: dict[int, Array | None] = dict.fromkeys(places)
+    factors = controls.stiffness_per_block(len(system.blocks))
     for place, (undeformed, rotation) in zip(known, poses, strict=True):
         region, hanging = system.regions[place], system.regions[place].hanging_shape
         assert hanging is not None
         acceleration = np.atleast_2d(system.acceleration(context.inputs, region.free))[0]
-        turn = float(np.linalg.norm(acceleration @ rotation - hanging.acceleration))
-        if turn > _ROUNDING * float(np.linalg.norm(hanging.acceleration)) or not np.array_equal(
-            hanging.factors, controls.stiffness_per_block(len(system.blocks))
-        ):
+        turn = acceleration @ rotation - hanging.acceleration
+        weight = hanging.acceleration
+        is_turned = math.sqrt(turn @ turn) > _ROUNDING * math.sqrt(weight @ weight)
+        if is_turned or not np.array_equal(hanging.factors, factors):
             continue
         away = take_rows(context.state.positions, region.free) - undeformed
         found[place] = away - hanging.displacements @ rotation.T
@@ -456,7 +460,7 @@ class _SteeredStep:
 
 def _largest(vectors: Array) -> float:
     """Return the largest length of vectors (k, 3)."""
-    return float(np.linalg.norm(vectors, axis=1).max())
+    return math.sqrt((vectors * vectors).sum(axis=1).max())
 
 
 def _turn_phase(law: WaveformLaw) -> float:

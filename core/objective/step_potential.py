@@ -43,7 +43,9 @@ def nodal_theta(stepper: FactorisedSystem, coefficients: Sequence[Coefficients])
     region_weights = [(one.theta, one.sigma if one.is_waveform else 0.0) for one in coefficients]
     if not region_weights:
         return ThetaWeights(1.0, 0.0)
-    if all(ThetaWeights(*one).is_uniform for one in region_weights) and len(set(region_weights)) == 1:
+    # Hair has a law for each of hundreds of strands.
+    is_uniform = all(isinstance(one, float) for weights in region_weights for one in weights)
+    if is_uniform and len(set(region_weights)) == 1:
         return ThetaWeights(*region_weights[0])
     nodal_weights = np.empty((len(stepper.free), 2))
     nodal_weights[:] = 1.0, 0.0

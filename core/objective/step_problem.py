@@ -221,7 +221,7 @@ class StepProblem(StepObjective):
         retaining = [
             (slots, terms.deformation_velocity, one)
             for (slots, terms), one in zip(self._region_inertias, self._coefficients, strict=True)
-            if not one.is_waveform and terms.deformation_velocity is not None and np.any(one.sigma)
+            if not one.is_waveform and terms.deformation_velocity is not None and one.retains_force
         ]
         if not retaining:
             return
@@ -231,11 +231,24 @@ class StepProblem(StepObjective):
         change = elastic_force_change(
             context.system, context.state, context.inputs, self._stiffness_factors, displacements
         )
-        for slots, velocity, one in retaining:
-            force, mass = take_rows(change, free[slots]), self._inertia[slots] * one.inertia_time
-            sigma, kappa = retained_parts(one, mass, velocity, force)
-            self._load[slots] += sigma * force
-            self._predicted[slots] += (kappa - one.kappa) * velocity
+        alike: dict[int, list[int]] = {}
+        for place, (slots, _, _) in enumerate(retaining):
+            alike.setdefault(len(slots), []).append(place)
+        for places in alike.values():
+            own = [retaining[place][2] for place in places]
+            slots = np.stack([retaining[place][0] for place in places])
+            velocity = np.stack([retaining[place][1] for place in places])
+            # One value for each region, or for each of its nodes.
+            inertia_time, kappa = (
+                np.array([[value] for value in values])
+                if all(isinstance(value, float) for value in values)
+                else np.array([np.broadcast_to(value, slots.shape[1]) for value in values])
+                for values in ([one.inertia_time for one in own], [one.kappa for one in own])
+            )
+            force, mass = take_rows(change, free[slots]), self._inertia[slots] * inertia_time
+            sigma, retained = retained_parts(own, mass, velocity, force)
+            self._load[slots] += sigma[:, None, None] * force
+            self._predicted[slots] += (retained[:, None] - kappa)[:, :, None] * velocity
 
     def _rounding_scale(self, state: State, weights: ThetaWeights) -> Array:
         """Return stiffness factor * theta * largest coordinate of the block, m: a number, or (f,) per free node."""

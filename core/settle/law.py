@@ -51,7 +51,12 @@ class Coefficients:
     @property
     def is_uniform(self) -> bool:
         """True if the coefficients of the first-mode law are numbers."""
-        return not any(np.ndim(one) for one in (self.kappa, self.inertia_time, self.follow_through_offset))
+        return all(isinstance(one, float) for one in (self.kappa, self.inertia_time, self.follow_through_offset))
+
+    @property
+    def retains_force(self) -> bool:
+        """True if a part of the last change of the elastic force is retained."""
+        return bool(self.sigma) if isinstance(self.sigma, float) else bool(np.any(self.sigma))
 
     def is_backward_euler(self, h: float) -> bool:
         """Return whether the law reduces to backward Euler, without a split into rigid motion and deformation."""

@@ -154,16 +154,21 @@ class System:
         last = self.last_contacts(state)
         if self.contact is None or last is None or not len(last.contacts.keys) or not self.regions:
             return frozenset()
-        points = self.contact.operator[self.contact.touched_points(last.contacts.keys)]
-        largest = (points @ self._region_membership).max(axis=0).toarray()[0]
-        return frozenset(np.flatnonzero(largest > MIN_TOUCHED_WEIGHT).tolist())
+        is_touched = np.zeros(self.contact.point_count, dtype=bool)
+        is_touched[self.contact.touched_points(last.contacts.keys)] = True
+        points, regions = self._carried_points
+        return frozenset(regions[is_touched[points]].tolist())
 
     @cached_property
-    def _region_membership(self) -> csr_matrix:
-        """Matrix (n, r) that is 1 where a free node belongs to a region."""
+    def _carried_points(self) -> tuple[Index, Index]:
+        """Points (k,) of contact surfaces, and the regions (k,) whose free nodes carry them."""
+        assert self.contact is not None
         nodes = np.concatenate([region.free for region in self.regions])
         places = np.repeat(np.arange(len(self.regions)), [len(region.free) for region in self.regions])
-        return csr_matrix((np.ones(len(nodes)), (nodes, places)), shape=(len(self.rest), len(self.regions)))
+        membership = csr_matrix((np.ones(len(nodes)), (nodes, places)), shape=(len(self.rest), len(self.regions)))
+        weights = (self.contact.operator @ membership).tocoo()
+        is_carried = weights.data > MIN_TOUCHED_WEIGHT
+        return weights.row[is_carried], weights.col[is_carried]
 
     def stationary_inputs(self, positions: Array | None = None) -> Inputs:
         """Return inputs that hold the pins at positions (n, 3), or at the rest shape."""

@@ -70,7 +70,12 @@ def test_stiff_motion_retains_less() -> None:
     inertial = mass[:, None] / s * velocity
 
     def parts(kappa: float, speed: float, change: float) -> tuple[float, float]:
-        return retained_parts(replace(coefficients, kappa=kappa), mass, speed * velocity, change * inertial)
+        # Beside it, a region that retains all of its change.
+        own = [replace(coefficients, kappa=kappa), coefficients]
+        vectors = np.array([speed * velocity, velocity]), np.array([change * inertial, inertial])
+        sigmas, kappas = retained_parts(own, np.array([mass, mass]), *vectors)
+        assert (sigmas[1], kappas[1]) == (sigma, 0.9)
+        return float(sigmas[0]), float(kappas[0])
 
     assert parts(0.9, 1.0, 2.97) == pytest.approx((sigma, 0.9))
     assert parts(0.9, 1.0, 6.0) == pytest.approx((sigma / 4, 0.9 + 0.675 * q))

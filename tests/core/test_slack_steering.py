@@ -15,6 +15,7 @@ from dampsim.core.frames.frame import history_arrays, history_from_arrays
 from dampsim.core.objective.slack_steering import (
     UNKNOWN_SWING,
     SlackSwing,
+    has_search,
     known_swings,
     next_slack_swing,
     relaxed_part,
@@ -161,9 +162,11 @@ def test_swing_is_stored_in_frames() -> None:
         (again,) = known_swings(history_from_arrays(history_arrays(history)).block("Flag").steering, 1) or ()
         assert again == replace(swing, acceleration=again.acceleration)
         # Caches refuse other numbers.
-        assert np.isfinite(swing.numbers).all()
+        assert np.isfinite(SlackSwing.numbers([swing])).all()
     assert swing.remaining_time < np.inf
-    assert SlackSwing.read(UNKNOWN_SWING.numbers).remaining_time == np.inf
+    numbers = SlackSwing.numbers([UNKNOWN_SWING, swing])
+    assert [one.remaining_time for one in SlackSwing.read(numbers)] == [np.inf, swing.remaining_time]
+    assert (has_search(numbers), has_search(numbers[:1]), has_search(None)) == (True, False, False)
 
 
 def test_swing_is_unknown_in_wind() -> None:
