@@ -17,7 +17,7 @@ from .parameters import PARAMETERS, AffectedPart, FrontDirection, StiffnessBy
 from .scene import Scene
 
 # Increased whenever the same inputs give different frames than before.
-RESULTS_VERSION = 9
+RESULTS_VERSION = 10
 # Largest number of changes that a message lists.
 _MAX_CHANGES = 20
 

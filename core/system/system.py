@@ -114,7 +114,16 @@ class System:
     @cached_property
     def longest_ways(self) -> tuple[float, ...]:
         """Longest way through each region at rest, m, see longest_ways() in region.py."""
-        return longest_ways(self.regions, self.rest, node_adjacency(self.element_groups, len(self.rest)))
+        # Elements that bend have more nodes than those that stretch, and join the ends of a bent part.
+        groups = [
+            group + part.start
+            for block, part in zip(self.blocks, self.slices, strict=True)
+            for group in block.groups
+            if group.shape[1] <= block.groups[0].shape[1]
+        ]
+        if self.links is not None:
+            groups.append(self.links.node_pairs)
+        return longest_ways(self.regions, self.rest, node_adjacency(groups, len(self.rest)))
 
     @cached_property
     def region_stacks(self) -> tuple[RegionStack, ...]:

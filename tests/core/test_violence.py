@@ -20,6 +20,7 @@ from dampsim.core.base.arrays import Array
 from dampsim.core.frames.frame import history_arrays, history_from_arrays
 from dampsim.core.literature.papers.compare import bar
 from dampsim.core.settle.work_meter import WorkCosts, WorkMeter
+from dampsim.core.simulation.assembly import build_assembly
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
 from dampsim.core.solvers.objective import Minimum, Outcome, Tolerance
 from dampsim.core.steppers.implicit import Stepper
@@ -397,6 +398,15 @@ def test_longest_way_through_net() -> None:
     """The way across a square net without diagonals is its diagonal, not two of its sides."""
     system = Simulation(violent_scene("hammer", "SPRINGS")).system_of("Body")
     assert system.longest_ways == (pytest.approx(math.sqrt(2.0)),)
+
+
+@pytest.mark.parametrize("bending", [0.0, 1.0])
+def test_longest_way_along_curved_rope(bending: float) -> None:
+    """A rope that is a circle at rest, such as combed hair, may be pulled straight: no way leads across its bends."""
+    turn = np.linspace(0.0, 2.0 * np.pi, 13)[:-1]
+    circle = np.column_stack([np.cos(turn), np.sin(turn), 0.0 * turn])
+    system = build_assembly(scene(rope_through("Rope", circle, 1, bending=bending))).islands[0].system
+    assert system.longest_ways == (pytest.approx(22.0 * math.sin(np.pi / 12.0)),)
 
 
 def test_longest_ways_beside_common_pin() -> None:
