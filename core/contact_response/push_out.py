@@ -95,6 +95,8 @@ class PushOut:
         x itself is returned if nothing is deeper, or if no allowed shape is found. max_depth: relative to the smaller
         surface's size.  is_allowed: whether a shape may be returned.
         """
+        if _overlaps_at(state, x).deepest <= max_depth:
+            return x
         overlaps, deepest = self._movable_overlaps(state, x)
         if overlaps.deepest <= max_depth:
             return x
@@ -130,6 +132,8 @@ class PushOut:
         """
         model, is_flat = state.model, np.zeros(len(x), dtype=bool)
         overlaps, points = _overlaps_at(state, x), state.points_at(x)
+        if overlaps.deepest <= max_depth:
+            return x, is_flat
         attached: AttachedPoints | None = None
         for a, b in model.colliding_pairs:
             collider = model.surfaces[b]

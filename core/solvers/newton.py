@@ -21,6 +21,7 @@ from .objective import Minimum, Outcome, PreconditionedObjective, Tolerance
 # Factor on the largest number of iterations of separate pieces: in most of them, a single strand slides on while all
 # others rest, and a step in two parts takes much longer.
 _PIECE_PATIENCE = 4
+_TASKS = PieceTask.SEARCH, PieceTask.REST, PieceTask.NOT_FINITE, PieceTask.STUCK
 
 NewtonStep = Callable[[Array, Array], Array]
 """Function that returns Newton's step (f, 3) at velocities (f, 3) for the gradient (f, 3) there."""
@@ -136,6 +137,8 @@ def _minimise_pieces(
     if (tasks < 0).any():
         return None
     is_stuck, first_error, outcome = np.zeros(count, dtype=bool), None, Outcome.ITERATIONS
+    # Looking up a member of an enumeration takes as long as comparing all tasks.
+    search, rest, not_finite, stuck = (int(one) for one in _TASKS)
     error, iteration = np.inf, 0
     for iteration in range(max_iterations + 1):
         error = float(np.sqrt(-slopes.sum()))
@@ -150,12 +153,12 @@ def _minimise_pieces(
         if not is_active.any():
             outcome = Outcome.LINE_SEARCH
             break
-        tasks = np.where(is_active, PieceTask.SEARCH, PieceTask.REST).astype(np.int32)
+        tasks = np.where(is_active, search, rest).astype(np.int32)
         pieces.step(tasks, slopes)
-        if (tasks == PieceTask.NOT_FINITE).any():
+        if (tasks == not_finite).any():
             outcome = Outcome.NOT_FINITE
             break
-        is_stuck |= tasks == PieceTask.STUCK
+        is_stuck |= tasks == stuck
     v = pieces.finish()
     residual = error / first_error if first_error else 0.0
     return Minimum(v, outcome, iteration, pieces.evaluations, residual, pieces.gradient_norm, first_error or 0.0)
