@@ -113,10 +113,16 @@ class HingePins(PinSprings):
     """Springs from pinned vertices of rigid pieces to their pins, which leave the pieces free to turn about them.
 
     operator: (c, n) from the nodes to the pinned vertices.  point_stiffness: (c,) N/m.
+    is_hard: (c,) whether the vertices have hard pins.
     """
 
     operator: csr_matrix
     point_stiffness: Array
+    is_hard: Mask
+
+    @property
+    def hinges(self) -> csr_matrix:
+        return self.operator[np.flatnonzero(self.is_hard)]
 
     def energy_for(self, inputs: BlockInputs, history: BlockHistory) -> Attachments:
         targets = np.zeros((self.operator.shape[1], 3))
@@ -253,7 +259,8 @@ class _Pins:
         if is_hinged.any():
             soft_pins, rows = np.flatnonzero(np.isfinite(stiffness)), np.flatnonzero(stiff)
             operator = skin.node_operator()[0][rows].tocsr()
-            terms = (HingePins(nodes[soft_pins], stiffness[soft_pins], soft_pins, operator, stiff[rows]),)
+            is_hard = body.pins[rows] >= HARD_PIN_WEIGHT
+            terms = (HingePins(nodes[soft_pins], stiffness[soft_pins], soft_pins, operator, stiff[rows], is_hard),)
         return _Pins(nodes, stiffness, terms, is_hinged, tuple(vertices))
 
     def binding(self, rest: Array, surface: Array) -> RigidBinding:

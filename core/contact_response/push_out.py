@@ -45,6 +45,8 @@ _MARGIN = 0.25
 _MIN_FREE_WEIGHT, _MAX_SLOPE = 0.1, 0.7
 # Weight of the masses relative to the springs: small, so that free bodies move as a whole.
 _MASS_WEIGHT = 1e-3
+# Weight of hinges relative to the springs, and to all nodes of a piece in its rigid motion.
+_HINGE_WEIGHT, _HINGE_COPIES = 1e4, 1000
 
 
 @dataclass(frozen=True)
@@ -238,12 +240,17 @@ class PushOut:
         return found
 
     @cached_property
-    def _rigid_pieces(self) -> list[Index]:
-        """Free nodes of each rigid piece, which keeps its shape."""
+    def _rigid_pieces(self) -> list[tuple[Index, csr_matrix]]:
+        """Free nodes of each rigid piece, which keeps its shape, and its hinges (c, n), see System.hinges."""
         system, is_rigid = self._system, np.zeros(len(self._system.rest), dtype=bool)
         for block, part in zip(system.blocks, system.slices, strict=True):
             is_rigid[part] = block.is_rigid
-        return connected_parts(self._adjacency, self._free[is_rigid[self._free]])
+        found = []
+        for nodes in connected_parts(self._adjacency, self._free[is_rigid[self._free]]):
+            is_own = np.zeros(len(system.rest))
+            is_own[nodes] = 1.0
+            found.append((nodes, system.hinges[np.flatnonzero(abs(system.hinges) @ is_own)]))
+        return found
 
     @cached_property
     def _piece_of_node(self) -> Index:
@@ -262,7 +269,8 @@ class PushOut:
         springs = csr_matrix((1.0 / np.maximum(lengths, 1e-9), (adjacency.row, adjacency.col)), shape=adjacency.shape)
         sums = np.asarray(springs.sum(axis=1)).ravel()
         weight = _MASS_WEIGHT * sums.mean() / system.mass.mean()
-        matrix = (diags(sums + weight * system.mass) - springs).tocsr()
+        held = _HINGE_WEIGHT * sums.max() * (system.hinges.T @ system.hinges)
+        matrix = (diags(sums + weight * system.mass) - springs + held).tocsr()
         factors = splu(matrix[free][:, free].tocsc())
         return lambda columns: np.asarray(factors.solve(columns))
 
@@ -315,8 +323,13 @@ class PushOut:
                 forces[k] = max(forces[k] + (lengths[k] - compliance[k] @ forces) / compliance[k, k], 0.0)
         moved = x.copy()
         moved[self._free] += columns @ (forces[:, None] * directions)
-        for nodes in self._rigid_pieces:
-            rotation, shift = fit_rigid_motion(x[nodes], moved[nodes])
+        for nodes, hinges in self._rigid_pieces:
+            # The piece turns about its hinges, which count more than its nodes.
+            places = hinges @ x
+            held = np.repeat(places, _HINGE_COPIES * len(nodes), axis=0)
+            rotation, shift = fit_rigid_motion(np.concatenate([x[nodes], held]), np.concatenate([moved[nodes], held]))
+            if len(places):
+                shift = places.mean(axis=0) - rotation @ places.mean(axis=0)
             moved[nodes] = x[nodes] @ rotation.T + shift
         return moved
 

@@ -139,6 +139,7 @@ def _block_arrays(one: BlockHistory) -> dict[str, Array]:
         "catch": catch and np.column_stack([catch.offsets, catch.velocities, catch.times]),
         "steering": one.steering,
         "violence": one.violence,
+        "impact": one.impact,
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -163,6 +164,9 @@ def _read_block(reader: _ArrayReader) -> BlockHistory:
     switches, lag = reader.take_optional("muscles", -1, 2), reader.take_optional("contraction lag", 3)
     sensors, violence = reader.take_optional("sensors", -1), _read_violence(reader)
     caught, steering = reader.take_optional("catch", -1, 7), reader.take_optional("steering", -1, -1)
+    impact = reader.take_optional("impact", -1)
+    if impact is not None and not len(impact):
+        raise ValueError("its impact is missing or has another shape")
     reference_names = [name for name in reader.rest if name.endswith(REFERENCE_SUFFIX)]
     reference_flows = {name.removesuffix(REFERENCE_SUFFIX): reader.rest.pop(name) for name in reference_names}
     return BlockHistory(
@@ -177,6 +181,7 @@ def _read_block(reader: _ArrayReader) -> BlockHistory:
         None if caught is None else Catch(caught[:, :3].copy(), caught[:, 3:6].copy(), caught[:, 6].copy()),
         steering,
         violence,
+        impact,
     )
 
 

@@ -114,6 +114,7 @@ class Stepper(FactorisedSystem):
         after = policy.excessive_motion.limit_end(task, result)
         after = relax(self.system, start, after, h)
         after = policy.deep_overlaps.push_out(task, after, self._push_out)
+        after = policy.excessive_motion.limit_speed(task, after)
         after = count_still_step(self.system, start, after, inputs, h, controls, result.is_regular)
         return policy.spent_work.remember(task, after, has_converged=result.has_converged), result.report
 

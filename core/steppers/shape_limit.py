@@ -23,6 +23,8 @@ _BISECTIONS = 12
 # Sweeps to the point farthest from the last one, from the mean on and again from the middle of the longest line so far:
 # the first ones may end across a sheared sheet.
 _SWEEPS, _STARTS = 3, 2
+# Relative rounding error of a limited speed.
+_ROUNDING = 1e-9
 
 
 def extent(points: Array) -> float:
@@ -89,13 +91,13 @@ def limit_shape(
         allowed, fraction = all_allowed[place], 1.0
         free = region.free
         if is_larger[place]:
-            base = _carry_rigidly(region, start.positions, targets, x)
+            base = _carry_rigidly(system, region, start.positions, targets, x)
             deformation = take_rows(x, free) - base
             low, high = 0.0, 1.0
             for _ in range(_BISECTIONS):
                 middle = 0.5 * (low + high)
                 x[free] = base + middle * deformation
-                is_allowed = extent(_points_with_pins(region, x, targets)) <= allowed
+                is_allowed = extent(_points_with_pins(system, region, x, targets)) <= allowed
                 low, high = (middle, high) if is_allowed else (low, middle)
             x[free] = base + low * deformation
             fraction = low
@@ -104,9 +106,8 @@ def limit_shape(
             mean = ((take_rows(targets, held) - take_rows(start.positions, held)) / h).mean(axis=0)
             rigid = np.broadcast_to(mean, (len(free), 3))
         else:
-            rigid = _rigid_velocity(system, region, x, v)
             # A momentum that no impact can cause is an error of the search.
-            rigid = rigid * min(max_speed / max(max_norm(rigid), 1e-300), 1.0)
+            rigid = limited(_rigid_velocity(system, region, x, v), max_speed)
         # The velocity of a reduced deformation is reduced with it.
         loose = fraction * (take_rows(v, free) - rigid)
         fastest, room = max_norm(loose), max(max_speed - max_norm(rigid), 0.0)
@@ -114,6 +115,57 @@ def limit_shape(
             v[free] = rigid + loose * min(room / max(fastest, 1e-300), 1.0)
     history = restarted_history(system, end.history) if is_cut else end.history.without_deformation()
     return replace(end, positions=x, velocities=v, history=history)
+
+
+def too_fast_regions(system: System, end: State, falls: Array, max_speed: float) -> list[int]:
+    """Return the indices of regions with a free node faster than max_speed m/s, besides their falls (r, 3) m/s."""
+    limit = (1.0 + _ROUNDING) * max_speed
+    found = []
+    for place, (region, fall) in enumerate(zip(system.regions, falls, strict=True)):
+        if max_norm(take_rows(end.velocities, region.free) - fall) > limit:
+            found.append(place)
+    return found
+
+
+def limit_speeds(system: System, end: State, falls: Array, max_speed: float) -> State:
+    """Return a state in which no free node is faster than max_speed m/s, besides the falls of the regions.
+
+    Pinned regions are only slowed down where they are too fast: the end of a rope that straightens. The others keep
+    their momentum. Their velocities of deformation, and then those of their turn, are reduced by the same factor.
+
+    falls: (r, 3) m/s, see Violence.
+    """
+    v = end.velocities.copy()
+    for place in too_fast_regions(system, end, falls, max_speed):
+        region, fall = system.regions[place], falls[place]
+        own = take_rows(v, region.free) - fall
+        if len(region.constrained_nodes):
+            speeds = np.linalg.norm(own, axis=1, keepdims=True)
+            v[region.free] = fall + own * np.minimum(max_speed / np.maximum(speeds, 1e-300), 1.0)
+            continue
+        rigid, mass = _rigid_velocity(system, region, end.positions, v), take_rows(system.mass, region.free)
+        mean = np.broadcast_to(mass @ rigid / mass.sum(), rigid.shape)
+        # A momentum that no impact can cause is an error of the search.
+        kept = limited(mean - fall, max_speed)
+        for part in (rigid - mean, own + fall - rigid):
+            kept = kept + _largest_fraction(kept, part, max_speed) * part
+        v[region.free] = fall + kept
+    return replace(end, velocities=v, history=end.history.without_deformation())
+
+
+def limited(velocities: Array, max_speed: float) -> Array:
+    """Return velocities (f, 3) m/s, all reduced by the factor with which none exceeds max_speed m/s."""
+    return velocities * min(max_speed / max(max_norm(velocities), 1e-300), 1.0)
+
+
+def _largest_fraction(kept: Array, part: Array, max_speed: float) -> float:
+    """Return the largest fraction s of 1 with |kept + s part| <= max_speed for all nodes. Both: (f, 3) m/s."""
+    a, b = (part**2).sum(axis=1), (kept * part).sum(axis=1)
+    room = np.maximum(max_speed**2 - (kept**2).sum(axis=1), 0.0)
+    # The positive root of a s^2 + 2 b s = room, without cancellation for b > 0.
+    root = np.sqrt(b**2 + a * room)
+    fractions = np.where(b > 0.0, room / np.maximum(root + b, 1e-300), (root - b) / np.maximum(a, 1e-300))
+    return min(float(fractions[a > 0.0].min(initial=1.0)), 1.0)
 
 
 def restarted_history(system: System, history: History) -> History:
@@ -136,32 +188,32 @@ def carried_state(system: System, state: State, inputs: Inputs, h: float) -> Sta
     ballistic, x = state.positions + h * state.velocities, system.with_pins(state.positions, inputs)
     targets = pin_targets(system, state.positions, inputs)
     for region in system.regions:
-        x[region.free] = _carry_rigidly(region, state.positions, targets, ballistic)
+        x[region.free] = _carry_rigidly(system, region, state.positions, targets, ballistic)
     history = state.history.without_deformation()
     return replace(state, time=state.time + h, positions=x, velocities=(x - state.positions) / h, history=history)
 
 
-def _carry_rigidly(region: Region, start: Array, targets: Array, end: Array) -> Array:
+def _carry_rigidly(system: System, region: Region, start: Array, targets: Array, end: Array) -> Array:
     """Return where a rigid motion carries a region's free nodes, (f, 3) m: that of its pins, or of its own end.
 
     start, targets, end: (n, 3) m, see pin_targets().
     """
-    held = region.constrained_nodes
+    held = system.held_nodes(region)
     nodes, goal = (held, targets) if len(held) else (region.free, end)
     rotation, shift = fit_rigid_motion(take_rows(start, nodes), take_rows(goal, nodes))
     return np.asarray(take_rows(start, region.free) @ rotation.T + shift)
 
 
-def _points_with_pins(region: Region, positions: Array, targets: Array) -> Array:
+def _points_with_pins(system: System, region: Region, positions: Array, targets: Array) -> Array:
     """Return the positions (k, 3) m of a region's free nodes and of its pins' targets."""
-    return np.concatenate([take_rows(positions, region.free), take_rows(targets, region.constrained_nodes)])
+    return np.concatenate([take_rows(positions, region.free), take_rows(targets, system.held_nodes(region))])
 
 
 def _extents_with_pins(system: System, positions: Array, targets: Array) -> Array:
     """Return the extents (r,) m of the free nodes of each region and of its pins' targets."""
     found = np.zeros(len(system.regions))
     for stack in system.region_stacks:
-        points = take_rows(positions, stack.free), take_rows(targets, stack.constrained_nodes)
+        points = take_rows(positions, stack.free), take_rows(targets, stack.held)
         found[stack.places] = _extents_of_stack(np.concatenate(points, axis=1))
     return found
 

@@ -35,7 +35,15 @@ from ..solvers.objective import Minimum, Outcome, Tolerance
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
-from .shape_limit import carried_state, limit_shape, overstretched_regions, restarted_history, rigid_speed
+from .shape_limit import (
+    carried_state,
+    limit_shape,
+    limit_speeds,
+    overstretched_regions,
+    restarted_history,
+    rigid_speed,
+    too_fast_regions,
+)
 from .step_task import SearchResult, StepTask
 from .violence import Violence, max_kinematic_displacement
 
@@ -71,8 +79,8 @@ _ROUGH_TOLERANCE_FACTOR = 30.0
 _MAX_EXTENT_RATIO, _MAX_IMPACT_SPEED_RATIO = 1.15, 1.25
 # Largest extent over that at rest of a body that is not crushed by animated points, in a step that spent its work.
 _MAX_CALM_EXTENT_RATIO = 1.5
-# Speed after a step that converged, over the latter limit: bodies rebound, but no faster than 1.5 times the impact.
-_MAX_REBOUND_RATIO = 1.2
+# Largest speed at the end of any step after a hit, over that of the impact.
+_MAX_REBOUND_RATIO = 1.5
 # Depth at the end of a frame from which crushed bodies are pushed out, relative to the smaller surface's size; 5% would
 # be visible. The same once nothing hits them any more, when they should become clean. Depth from which they are
 # flattened if they have no other way out.
@@ -314,7 +322,8 @@ class SpentWork(Guard):
         has_converged: see updated_count().
         """
         count = self.updated_count(task.violence, is_spent=task.counts[SpentWork] > 0, has_converged=has_converged)
-        history = task.violence.updated_history(task.system, after.history, count)
+        violence = task.violence.after_fall(task.system, after, task.inputs, task.h)
+        history = violence.updated_history(task.system, after.history, count)
         return after if history is after.history else replace(after, history=history)
 
     def part_count(self, violence: Violence) -> int:
@@ -330,8 +339,8 @@ class ExcessiveMotion(Guard):
     Pins that jump by several sizes stretch a body without any failure, mostly in the steps after the jump.
 
     max_ratio, max_calm_ratio: largest extent over that at rest if animated points crush bodies, and if they do not.
-    max_speed_ratio: largest speed over that of animated points.
-    max_rebound_ratio: by how much a step that converged may exceed that speed.
+    max_speed_ratio: largest speed over that of animated points, after rough steps.
+    max_rebound_ratio: largest speed over that of the impact, after all steps. External forces add to it.
     remaining_speed: fraction of the fastest speed of deformation that a rough step may keep.
     """
 
@@ -347,45 +356,68 @@ class ExcessiveMotion(Guard):
         self, system: System, start: State, end: State, inputs: Inputs, h: float, *, violence: Violence, is_rough: bool
     ) -> bool:
         """Return whether a step of h s must be limited. is_rough: whether an inaccurate result was accepted."""
-        # Bodies may rebound faster than their collider, but much faster ones are errors. Pins may pull the end of a
-        # rope faster than they move.
-        has_strict_limit = violence.is_hopeless or (violence.is_crushing and is_rough)
-        if has_strict_limit or violence.is_hit:
-            max_speed = self._max_speed(system, start, inputs, h, is_rough=is_rough)
-            if max_norm(end.velocities) > (1.0 if has_strict_limit else self.max_rebound_ratio) * max_speed:
+        if violence.is_hopeless or (violence.is_crushing and is_rough):
+            max_speed = self._max_speed(system, start, inputs, h, violence=violence, is_rough=is_rough)
+            if max_norm(end.velocities) > max_speed:
                 return True
         return violence.is_crushing and bool(overstretched_regions(system, start, end, inputs, self.max_ratio))
 
     def limit_end(self, task: StepTask, result: SearchResult) -> State:
         """Return the end of a step, with limited shape and speed if it was calmed or if the guard fires."""
-        step = task.system, task.state, result.state, task.inputs, task.h
+        step, violence = (task.system, task.state, result.state, task.inputs, task.h), task.violence
         if result.is_calmed:
             # Calm frames that spend their work keep the speed of their swing, and bodies that press each other flat
             # their shape: made narrower, they would end inside each other.
-            is_crushing = task.violence.is_crushing
-            return self.limit(*step, is_rough=is_crushing, ratio=self.max_ratio if is_crushing else self.max_calm_ratio)
+            is_crushing = violence.is_crushing
+            ratio = self.max_ratio if is_crushing else self.max_calm_ratio
+            return self.limit(*step, violence=violence, is_rough=is_crushing, ratio=ratio)
         is_rough = result.report.is_rough
-        is_excessive = task.meter.is_limited and self.applies(*step, violence=task.violence, is_rough=is_rough)
+        is_excessive = task.meter.is_limited and self.applies(*step, violence=violence, is_rough=is_rough)
         if not self.fires(is_excessive, task.counts):
             return result.state
-        return self.limit(*step, is_rough=is_rough, ratio=self.max_ratio)
+        return self.limit(*step, violence=violence, is_rough=is_rough, ratio=self.max_ratio)
+
+    def limit_speed(self, task: StepTask, after: State) -> State:
+        """Return the end of a step with no node of a body faster than the impact allows, besides its fall since then.
+
+        Vibrations and whips would exceed it after steps that converged, too.
+        """
+        falls = task.violence.after_fall(task.system, after, task.inputs, task.h).falls
+        if falls is None or not (task.violence.is_crushing and task.meter.is_limited):
+            return after
+        max_speed = self.max_rebound_ratio * task.violence.impact_speed
+        too_fast = too_fast_regions(task.system, after, falls, max_speed)
+        if not self.fires(bool(too_fast), task.counts):
+            return after
+        return limit_speeds(task.system, after, falls, max_speed)
 
     def limit(
-        self, system: System, start: State, end: State, inputs: Inputs, h: float, *, is_rough: bool, ratio: float
+        self,
+        system: System,
+        start: State,
+        end: State,
+        inputs: Inputs,
+        h: float,
+        *,
+        violence: Violence,
+        is_rough: bool,
+        ratio: float,
     ) -> State:
         """Return the end of a step of h s with limited shape and speed.
 
         is_rough: see applies().  ratio: largest extent over that at rest.
         """
-        max_speed = self._max_speed(system, start, inputs, h, is_rough=is_rough)
+        max_speed = self._max_speed(system, start, inputs, h, violence=violence, is_rough=is_rough)
         return limit_shape(system, start, end, inputs, h, max_ratio=ratio, max_speed=max_speed)
 
-    def _max_speed(self, system: System, start: State, inputs: Inputs, h: float, *, is_rough: bool) -> float:
+    def _max_speed(
+        self, system: System, start: State, inputs: Inputs, h: float, *, violence: Violence, is_rough: bool
+    ) -> float:
         """Return the largest allowed speed, m/s. Without animated motion, speeds grow by external forces only.
 
         Speeds of deformation at the start of a rough step are errors in part, so only a fraction of them may remain.
         """
-        impact_speed = self.max_speed_ratio * max_kinematic_displacement(inputs) / h
+        impact_speed = self.max_speed_ratio * violence.animated_speed
         last_speed = max_norm(start.velocities)
         if is_rough:
             last_speed = max(self.remaining_speed * last_speed, rigid_speed(system, start))
@@ -429,7 +461,7 @@ class DeepOverlaps(Guard):
         collisions = CollisionState.of(
             system.contact, task.state.positions, [one.contact for one in task.inputs], factors, task.h
         )
-        speed = max_kinematic_displacement(task.inputs) / task.h
+        speed = task.violence.animated_speed
 
         def is_allowed(positions: Array, is_hit: Mask | None = None) -> bool:
             shape = replace(after, positions=positions)

@@ -1,7 +1,8 @@
 """Violence of steps: how far animated points move in a step, and how long its limits hold afterwards.
 
-A crushed or thrown body stays hard to simulate after its collider has stopped. The number of remaining steps is part of
-the state, so a resumed bake decides as the first one did (docs/decisions/0075-limit-work-by-violence.md).
+A crushed or thrown body stays hard to simulate after its collider has stopped. The number of remaining steps and the
+speed of the impact are part of the state, so a resumed bake decides as the first one did
+(docs/decisions/0075-limit-work-by-violence.md).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..base.arrays import Array
+from ..base.arrays import Array, take_rows
 from ..geometry.mesh.primitives import bounding_box, outcodes
 from ..solvers.displacement_criterion import max_norm
 from ..system.inputs import Inputs
@@ -33,23 +34,30 @@ class Violence:
     crushing_steps: number of steps, with this one, for which the limits of a motion hold.
     spent_steps: number of successive steps before this one that spent their work, see SpentWork.
     is_hit: whether a collider moves so far in this step that it may crush bodies.
+    animated_speed: of the fastest animated point within reach of the bodies in this step, m/s.
+    impact_speed: the largest one while the limits hold, or the speed of the bodies before, m/s.
+    falls: (r, 3) m/s, part of the velocity of each region that external forces gave it since then; None without limits.
     """
 
     motion: float = 0.0
     crushing_steps: int = 0
     spent_steps: int = 0
     is_hit: bool = False
+    animated_speed: float = 0.0
+    impact_speed: float = 0.0
+    falls: Array | None = None
 
     @staticmethod
     def of(system: System, state: State, inputs: Inputs, h: float, size: float) -> Violence:
         """Return the violence of a step of h s from a state. size: of the smallest body, m."""
-        last = state.history.block(system.name).violence
-        crushing, spent = (0, 0) if last is None else last.astype(int).tolist()
-        motion, is_crushed = max_kinematic_displacement(inputs) / max(size, 1e-12), False
-        is_hit = False
+        own = state.history.block(system.name)
+        crushing, spent = (0, 0) if own.violence is None else own.violence.astype(int).tolist()
+        fastest = max_kinematic_displacement(inputs)
+        motion, is_crushed, is_hit = fastest / max(size, 1e-12), False, False
         if motion > _MIN_CRUSHING_MOTION:
             common = h * state.velocities.mean(axis=0)
             pins, colliders = _displacements_within_reach(system, state, inputs, h, size)
+            fastest = max(map(max_norm, [*pins, *colliders]), default=0.0)
             # Pins and colliders do not hit bodies that move with them.
             pin_motion, collider_motion = (
                 min(max((max_norm(one - part) for one in displacements), default=0.0) for part in (0.0, common))
@@ -61,7 +69,16 @@ class Violence:
             is_hit = collider_motion > _MIN_CRUSHING_MOTION
             is_crushed = is_hit or pin_motion > _MIN_PIN_MOTION
         crushing = _CALMING_STEPS if is_crushed else max(crushing - 1, 0)
-        return Violence(motion, crushing, spent, is_hit)
+        if not crushing:
+            return Violence(motion, crushing, spent, is_hit, fastest / h)
+        falls = np.zeros((len(system.regions), 3))
+        if own.impact is None:
+            impact = max_norm(state.velocities)
+        else:
+            impact = float(own.impact[0])
+            # Keyed pins may change the regions.
+            falls = own.impact[1:].reshape(-1, 3) if len(own.impact) == 1 + falls.size else falls
+        return Violence(motion, crushing, spent, is_hit, fastest / h, max(impact, fastest / h), falls)
 
     @property
     def is_crushing(self) -> bool:
@@ -73,6 +90,25 @@ class Violence:
         """True if animated points move by more than a body's size in this step."""
         return self.motion > _MIN_HOPELESS_MOTION
 
+    def after_fall(self, system: System, end: State, inputs: Inputs, h: float) -> Violence:
+        """Return the violence after a step of h s, with the velocities that external forces gave to the regions.
+
+        A region that is stopped, or thrown against these forces, has no such velocity any more.
+        """
+        if self.falls is None or not system.regions:
+            return self
+        accelerations = np.atleast_2d(system.acceleration(inputs, np.arange(len(system.rest))))
+        falls = self.falls.copy()
+        for place, region in enumerate(system.regions):
+            weights = take_rows(system.mass, region.free)
+            weights = weights / weights.sum()
+            own = accelerations[0] if len(accelerations) == 1 else weights @ take_rows(accelerations, region.free)
+            fall = falls[place] + h * own
+            speed = float(np.linalg.norm(fall))
+            along = float(weights @ take_rows(end.velocities, region.free) @ fall) / max(speed, 1e-300)
+            falls[place] = fall * min(max(along, 0.0) / max(speed, 1e-300), 1.0)
+        return replace(self, falls=falls)
+
     def updated_history(self, system: System, history: History, spent: int) -> History:
         """Return the history at the end of the step, with the remaining steps; unchanged after calm steps.
 
@@ -82,7 +118,8 @@ class Violence:
         counts = np.array([self.crushing_steps, spent], dtype=float) if is_known else None
         if counts is None and own.violence is None:
             return history
-        return history.with_block(system.name, replace(own, violence=counts))
+        impact = None if self.falls is None else np.array([self.impact_speed, *self.falls.ravel()])
+        return history.with_block(system.name, replace(own, violence=counts, impact=impact))
 
 
 def max_kinematic_displacement(inputs: Inputs) -> float:

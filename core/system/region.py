@@ -165,26 +165,29 @@ def longest_ways(regions: Sequence[Region], rest: Array, adjacency: csr_matrix) 
 
 @dataclass(frozen=True)
 class RegionStack:
-    """Regions with equally many free nodes and pins.
+    """Regions with equally many free nodes and held ones, see System.held_nodes().
 
-    places: (r,) indices of the regions.  free: (r, f).  constrained_nodes: (r, p).
+    places: (r,) indices of the regions.  free: (r, f).  held: (r, p).
     """
 
     places: Index
     free: Index
-    constrained_nodes: Index
+    held: Index
 
 
-def stack_regions(regions: Sequence[Region]) -> tuple[RegionStack, ...]:
-    """Return all regions, those of equal size in one stack. Hair has hundreds of small ones."""
+def stack_regions(free: Sequence[Index], held: Sequence[Index]) -> tuple[RegionStack, ...]:
+    """Return all regions by the free and the held nodes of each, those of equal size in one stack.
+
+    Hair has hundreds of small regions.
+    """
     alike: dict[tuple[int, int], list[int]] = {}
-    for place, region in enumerate(regions):
-        alike.setdefault((len(region.free), len(region.constrained_nodes)), []).append(place)
+    for place, (one, pins) in enumerate(zip(free, held, strict=True)):
+        alike.setdefault((len(one), len(pins)), []).append(place)
     return tuple(
         RegionStack(
             np.array(places),
-            np.stack([regions[place].free for place in places]),
-            np.stack([regions[place].constrained_nodes for place in places]),
+            np.stack([free[place] for place in places]),
+            np.stack([held[place] for place in places]),
         )
         for places in alike.values()
     )

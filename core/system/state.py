@@ -131,6 +131,7 @@ class BlockHistory:
     steering: (r, k) of the regions of a system, among its first block's: see steering.py and slack_steering.py in
         objective/.
     violence: (2,) remaining steps of limits, likewise: see steppers/violence.py.
+    impact: (1 + 3r,) m/s, speed of the impact and velocities of the regions' falls since then, likewise.
     """
 
     deformation: DeformationHistory | None = None
@@ -144,6 +145,7 @@ class BlockHistory:
     catch: Catch | None = None
     steering: Array | None = None
     violence: Array | None = None
+    impact: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -216,7 +218,9 @@ class History:
     def at_rest(self) -> History:
         """Return the history without that of any motion."""
         resting = {
-            name: replace(one, yarns=one.yarns and replace(one.yarns, speeds=None), steering=None, violence=None)
+            name: replace(
+                one, yarns=one.yarns and replace(one.yarns, speeds=None), steering=None, violence=None, impact=None
+            )
             for name, one in self.without_deformation().blocks.items()
         }
         return replace(self, blocks=resting)

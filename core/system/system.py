@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import block_diag, bsr_matrix, csr_matrix
+from scipy.sparse import block_diag, bsr_matrix, csr_matrix, vstack
 
 from ..base.arrays import Array, Index, Mask
 from ..contact.contact_model import ContactModel
@@ -20,7 +20,7 @@ from .inputs import Inputs
 from .links import Links
 from .region import Region, RegionStack, find_regions, longest_ways, node_adjacency, stack_regions
 from .state import DeformationHistory, History, State, SystemContacts
-from .term import ForceTerm, Potential, StiffnessScaling, pin_springs
+from .term import ForceTerm, PinSprings, Potential, StiffnessScaling, pin_springs
 
 # Weight of free nodes above which a touched point can give way.
 MIN_TOUCHED_WEIGHT = 0.1
@@ -128,7 +128,12 @@ class System:
     @cached_property
     def region_stacks(self) -> tuple[RegionStack, ...]:
         """The regions, those of equal size together."""
-        return stack_regions(self.regions)
+        return stack_regions([one.free for one in self.regions], [self.held_nodes(one) for one in self.regions])
+
+    def held_nodes(self, region: Region) -> Index:
+        """Return the pins (p,) of a region that have places of their own. A hinge leaves all nodes of its piece free."""
+        held = region.constrained_nodes
+        return held[~self.is_hinged[held]] if len(held) else held
 
     @property
     def name(self) -> str:
@@ -139,6 +144,24 @@ class System:
     def is_fixed(self) -> Mask:
         """Mask of the hard-pinned nodes, (n,); these are not unknowns."""
         return np.concatenate([block.is_fixed for block in self.blocks])
+
+    @cached_property
+    def is_hinged(self) -> Mask:
+        """Mask (n,) of the nodes of rigid pieces that turn about their pins."""
+        found = np.zeros(len(self.rest), dtype=bool)
+        for block, part in zip(self.blocks, self.slices, strict=True):
+            if block.is_rigid:
+                found[part][block.pinned] = np.isfinite(block.pin_stiffness)
+        return found
+
+    @cached_property
+    def hinges(self) -> csr_matrix:
+        """Weights (c, n) of the nodes at hard pins about which rigid pieces turn."""
+        by_block = []
+        for block in self.blocks:
+            pins = [term.hinges for term in block.terms if isinstance(term, PinSprings)]
+            by_block.append(vstack([csr_matrix((0, len(block.rest))), *(one for one in pins if one is not None)]))
+        return block_diag(by_block, format="csr")
 
     def node_blocks(self) -> Index:
         """Return the block index of each node, (n,)."""

@@ -90,6 +90,11 @@ class PinSprings(ForceTerm):
     stiffness: Array
     pin_indices: Index
 
+    @property
+    def hinges(self) -> csr_matrix | None:
+        """Weights (c, n) of the nodes at points that stay on hard pins; None without any."""
+        return None
+
     def energy_for(self, inputs: BlockInputs, history: BlockHistory) -> Energy:
         return SoftPins(self.nodes, self.stiffness, inputs.end[self.pin_indices])
 

@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from scipy.spatial.distance import pdist
 from scipy.spatial.transform import Rotation
-from violent_scenes import run_violent, violent_scene
+from violent_scenes import random_hit, run_violent, violent_scene
 
 from dampsim.core.contact_response.push_out import PushOut, find_overlaps
 from dampsim.core.geometry.collision.intersections import penetration_depth
 from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.simulation.simulation import Simulation
 from detection_cases import DetectionStep, DetectionSurface, collider_surface, plane_collider
 from random_pairs import icosphere
 from shapes import box
@@ -38,6 +40,7 @@ def push_out(step: DetectionStep, bodies: list[Surface], is_pinned: np.ndarray) 
         slices=tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(starts)),
         is_fixed=is_pinned,
         blocks=[SimpleNamespace(is_rigid=False)] * len(bodies),
+        hinges=csr_matrix((0, int(starts[-1]))),
     )
     return PushOut(system, np.flatnonzero(~is_pinned))
 
@@ -181,6 +184,36 @@ def test_rigid_body_keeps_its_shape() -> None:
     found = moved(step, push)
     np.testing.assert_allclose(pdist(found), pdist(step.nodes), atol=1e-9)
     assert depth(step, found) < 0.2 * depth(step, step.nodes)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_hinged_body_stays_on_its_hinge(count: int) -> None:
+    """A rigid body turns about its hinge when it is pushed out. It was torn off by up to 0.2 m."""
+    body = ball("Body", 0.5, (0.0, 0.0, 0.0))
+    step = DetectionStep([DetectionSurface(body), collider_surface(ball("Rock", 0.4, (0.6, 0.1, -0.3), 1))])
+    push = push_out(step, [body], np.zeros(len(body.vertices), dtype=bool))
+    push._system.blocks[0].is_rigid = True
+    held = np.argsort(body.vertices[:, 2])[-count:]
+    push._system.hinges = csr_matrix((np.ones(count), (np.arange(count), held)), shape=(count, len(body.vertices)))
+    found = moved(step, push)
+    np.testing.assert_allclose(pdist(found), pdist(step.nodes), atol=1e-9)
+    np.testing.assert_allclose(found[held], step.nodes[held], atol=2e-3)
+    assert depth(step, found) < 0.5 * depth(step, step.nodes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["hammer", "plates"])
+def test_hinge_holds_in_violent_scene(name: str) -> None:
+    """A rigid door on two pinned vertices was up to 0.22 m away from them."""
+    made = random_hit(name, "RIGID", 500)
+    vertices = made.bodies[0].surface.vertices
+    pins = np.zeros(len(vertices))
+    pins[np.flatnonzero((vertices[:, 2] > 0.1) & (vertices[:, 0] > 0.1))[:2]] = 1.0
+    assert pins.sum() == 2.0
+    door = replace(made.bodies[0], pins=pins)
+    frames = Simulation(replace(made, bodies=(door,), last=12)).frames()
+    gaps = [np.linalg.norm(one.shapes["Body"][pins > 0.0] - vertices[pins > 0.0], axis=1).max() for one in frames]
+    assert max(gaps) < 0.03
 
 
 def test_only_attached_piece_stays() -> None:

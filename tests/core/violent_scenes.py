@@ -27,6 +27,7 @@ from dampsim.core.scene.scene import Scene
 from dampsim.core.settle.work_meter import Minimise, WorkMeter
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
 from dampsim.core.solvers.objective import Minimum, Tolerance
+from dampsim.core.system.state import State
 from random_pairs import icosphere
 from shapes import box
 
@@ -249,8 +250,9 @@ class ViolentFrame:
     """Measures of a frame.
 
     seconds: of processor time.  evaluations: of the potential.  guards: names.
-    depth: in colliders, over the smaller size.  size: diameter over that at rest, of the piece that grew most.
-    speed: of the fastest node, m/s.
+    depth: in colliders, over the smaller size.
+    size: diameter over that at rest or in the first frame, of the piece that grew most.
+    speed: of the fastest node, m/s, besides the fall of its piece.
     energy: kinetic, elastic and of the weight, J.
     """
 
@@ -281,13 +283,40 @@ def relative_depth_in_colliders(made: Scene, shape: np.ndarray, frame: float) ->
     return deepest
 
 
-def largest_growth(body: Body, shape: np.ndarray) -> float:
-    """Return the largest diameter of a connected piece over that at rest. Strands of hair may spread."""
+def largest_growth(body: Body, shape: np.ndarray, first: np.ndarray | None = None) -> float:
+    """Return the largest diameter of a connected piece over that at rest. Strands of hair may spread.
+
+    first: shape whose pieces may be larger than at rest: loose woven cloth sags by more than a quarter.
+    """
     edges = np.concatenate([body.surface.triangles[:, [0, 1]], body.surface.triangles[:, [1, 2]], body.edges])
     ones, count = np.ones(len(edges)), len(shape)
     labels = connected_components(csr_matrix((ones, edges.T), shape=(count, count)), directed=False)[1]
     pieces = [np.flatnonzero(labels == k) for k in range(labels.max() + 1)]
-    return max(diameter(shape[own]) / diameter(body.surface.vertices[own]) for own in pieces if len(own) > 1)
+    known = [body.surface.vertices, *([] if first is None else [first])]
+    return max(diameter(shape[own]) / max(diameter(one[own]) for one in known) for own in pieces if len(own) > 1)
+
+
+def updated_falls(simulation: Simulation, state: State, falls: np.ndarray) -> np.ndarray:
+    """Return the velocities (r, 3) m/s that the weight gave to the regions of the only body, after a frame.
+
+    falls: before it. They end where a region does not fall.
+    """
+    (body,) = simulation.scene.bodies
+    system, updated = simulation.system_of(body.name), falls.copy()
+    for place, region in enumerate(system.regions):
+        mean = np.average(state.velocities[region.free], axis=0, weights=system.mass[region.free])
+        fall = falls[place] + simulation.scene.gravity / simulation.scene.fps
+        updated[place] = fall * np.clip(mean @ fall / max(float(fall @ fall), 1e-300), 0.0, 1.0)
+    return updated
+
+
+def fastest_speed(simulation: Simulation, state: State, falls: np.ndarray) -> float:
+    """Return the speed of the fastest node of the only body, m/s, besides the falls (r, 3) m/s of the regions."""
+    (body,) = simulation.scene.bodies
+    velocities = state.velocities.copy()
+    for region, fall in zip(simulation.system_of(body.name).regions, falls, strict=True):
+        velocities[region.free] -= fall
+    return float(np.linalg.norm(velocities, axis=1).max())
 
 
 def diameter(points: np.ndarray) -> float:
@@ -347,20 +376,21 @@ def run_violent(made: Scene) -> Iterator[ViolentFrame]:
     yield ViolentFrame(first.number, time.process_time() - begun, 0, (), 0.0, 1.0, 0.0)
     run = SimulationRun(simulation, first, simulation.sample_frame(first.number))
     (body,) = made.bodies
+    falls = np.zeros((len(simulation.system_of(body.name).regions), 3))
     while run.frame.number < made.last:
         inputs = simulation.sample_frame(run.frame.number + 1, run.substep_count)
         begun = time.process_time()
         with EvaluationCounter() as counter:
             frame = run.advance(inputs)
         seconds = time.process_time() - begun
-        shape = frame.shapes[body.name]
+        shape, falls = frame.shapes[body.name], updated_falls(simulation, frame.state, falls)
         yield ViolentFrame(
             frame.number,
             seconds,
             counter.count,
             tuple(frame.guards),
             relative_depth_in_colliders(made, shape, float(frame.number)),
-            largest_growth(body, shape),
-            float(np.linalg.norm(frame.state.velocities, axis=1).max()),
+            largest_growth(body, shape, first.shapes[body.name]),
+            fastest_speed(simulation, frame.state, falls),
             mechanical_energy(simulation, frame),
         )
