@@ -127,7 +127,7 @@ def steer(
     known = None
     if own.steering is not None and own.steering.shape == (len(laws), 8):
         known = [SwingRecord.read(row) for row in own.steering]
-    acceleration = _uniform_acceleration(stepper, state, inputs)
+    acceleration = _known_acceleration(stepper, state, inputs)
     if acceleration is None and own.steering is None:
         return state, controls
     unsteered = SwingRecord(-1.0, 0.0, 1.0, np.zeros(3))
@@ -172,7 +172,7 @@ def _steer_slack(
     system, laws = stepper.system, controls.laws
     own = state.history.block(system.name)
     known, swings, steered = known_swings(own.steering, len(laws)), [UNKNOWN_SWING] * len(laws), list(laws)
-    acceleration = _uniform_acceleration(stepper, state, inputs, is_slack=True)
+    acceleration = _known_acceleration(stepper, state, inputs, is_slack=True)
     if acceleration is not None:
         context, touched = StepContext.create(system, state, inputs, h), system.touched_regions(state)
         places = [
@@ -241,10 +241,8 @@ def _slack_deflections(
     for place, (undeformed, rotation) in zip(known, poses, strict=True):
         region, hanging = system.regions[place], system.regions[place].hanging_shape
         assert hanging is not None
-        acceleration = np.atleast_2d(system.acceleration(context.inputs, region.free))[0]
-        turn = acceleration @ rotation - hanging.acceleration
-        weight = hanging.acceleration
-        is_turned = math.sqrt(turn @ turn) > _ROUNDING * math.sqrt(weight @ weight)
+        change = hanging.acceleration_change(_acceleration_of(system, context.inputs, region), rotation)
+        is_turned = float(np.linalg.norm(change)) > _ROUNDING * float(np.linalg.norm(hanging.acceleration))
         if is_turned or not np.array_equal(hanging.factors, factors):
             continue
         away = take_rows(context.state.positions, region.free) - undeformed
@@ -252,12 +250,18 @@ def _slack_deflections(
     return [found[place] for place in places]
 
 
-def _uniform_acceleration(
+def _acceleration_of(system: System, inputs: Inputs, region: Region) -> Array:
+    """Return the external acceleration of the free nodes of a region, m/s^2: (3,) if it is uniform, else (f, 3)."""
+    accelerations = np.atleast_2d(system.acceleration(inputs, region.free))
+    return np.asarray(accelerations[0] if (accelerations == accelerations[0]).all() else accelerations)
+
+
+def _known_acceleration(
     stepper: FactorisedSystem, state: State, inputs: Inputs, is_slack: bool = False
 ) -> Array | None:
-    """Return the external acceleration (3,) m/s^2 of a system; None if other forces say where it rests.
+    """Return the mean external acceleration (3,) m/s^2 of a system; None if other forces say where it rests.
 
-    is_slack: whether its equilibrium is searched. The drag of still air and a steady load then count as no other force.
+    is_slack: whether its equilibrium is searched. The drag of still air then counts as no other force.
     """
     system = stepper.system
     has_other_terms = any(term.scaling is StiffnessScaling.FIXED for block in system.blocks for term in block.terms)
@@ -269,12 +273,12 @@ def _uniform_acceleration(
     accelerations = np.atleast_2d(system.acceleration(inputs, stepper.free))
     if (accelerations == accelerations[0]).all():
         return np.asarray(accelerations[0])
-    return inputs[0].steady_load if is_slack else None
+    return inputs[0].steady_load
 
 
 @dataclass(frozen=True)
 class _SteeredStep:
-    """Step of a system under a uniform external acceleration (3,) m/s^2."""
+    """Step of a system under a known external acceleration, whose mean is (3,) m/s^2."""
 
     stepper: FactorisedSystem
     context: StepContext
@@ -290,7 +294,8 @@ class _SteeredStep:
         # The largest swing follows this step's start by the lead.
         fresh = SwingRecord(0.0, law.decay * (h - law.time_to_peak), 1.0, a, progress=h / law.settle_time)
         hanging = region.hanging_shape
-        if (hanging is None and a.any()) or (hanging is not None and not np.array_equal(hanging.factors, factors)):
+        has_load = a.any() or context.inputs[0].steady_load is not None
+        if (hanging is None and has_load) or (hanging is not None and not np.array_equal(hanging.factors, factors)):
             return replace(fresh, swing=-1.0)
         is_at_rest = history is None and not take_rows(context.state.velocities, region.free).any()
         is_thrown = history is None and not is_at_rest
@@ -384,7 +389,8 @@ class _SteeredStep:
         if hanging is None:
             return y, rotation, 0.0
         # The equilibrium is extrapolated linearly if the pins turn or the weight changes.
-        difference = self.acceleration @ rotation - hanging.acceleration
+        acceleration = _acceleration_of(context.system, context.inputs, region)
+        difference = hanging.acceleration_change(acceleration, rotation)
         moved = np.zeros_like(y)
         if np.linalg.norm(difference) > _ROUNDING * np.linalg.norm(hanging.acceleration):
             moved = self._compliance(region, context.system.mass[free][:, None] * difference, factors)
@@ -425,8 +431,11 @@ class _SteeredStep:
     def _unbalanced_force(self, region: Region, elastic: Array, rotation: Array, factors: Array) -> Array:
         """Return the elastic force beyond the load (f, 3) N in the rest frame. elastic: (n, 3) N at a factor of 1."""
         system, free = self.context.system, region.free
-        scale = factors[system.node_blocks()[free]][:, None]
-        return np.asarray((scale * elastic[free] - system.mass[free][:, None] * self.acceleration) @ rotation)
+        scale, acceleration = (
+            factors[system.node_blocks()[free]][:, None],
+            _acceleration_of(system, self.context.inputs, region),
+        )
+        return np.asarray((scale * elastic[free] - system.mass[free][:, None] * acceleration) @ rotation)
 
     def _late_deflection(
         self,

@@ -53,7 +53,7 @@ def with_geometric_stiffness(
     factors: (b,) stiffness factor of each block.
     posed: (n, 3) m, the nodes in the first pose without weight.
     acceleration: (3,) or (n, 3) m/s^2, external, in the hanging state.
-    acceleration_gradient: (n, 3, 3) 1/s^2, its change with the position of each node; None for zero.
+    acceleration_gradient: (n, 3, 3) 1/s^2, its change with the position of each node; None if it does not change.
     """
     first_factor = float(factors[0])
     accelerations = np.broadcast_to(acceleration, posed.shape)
@@ -77,11 +77,12 @@ def with_geometric_stiffness(
             added = found - system.eigenvalue(region, factors)
         stands = _height(system, region, posed) >= _HANGING_FRACTION * _extent(posed[region.free])
         is_upright = is_stable and _height(system, region, state.positions) > 0.0
-        hanging, uniform = None, accelerations[region.free[0]]
-        if is_stable and (accelerations[region.free] == uniform).all():
+        hanging, load = None, accelerations[region.free]
+        is_uniform = bool((load == load[0]).all())
+        if is_stable and (is_uniform or acceleration_gradient is None):
             rotation = fit_rigid_motion(system.rest[region.free], posed[region.free])[0]
             way = state.positions[region.free] - posed[region.free]
-            hanging = HangingShape(way @ rotation, uniform @ rotation, factors)
+            hanging = HangingShape(way @ rotation, (load[0] if is_uniform else load) @ rotation, factors)
         can_stand = is_upright or not stands
         return replace(
             region,

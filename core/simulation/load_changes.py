@@ -22,7 +22,9 @@ from ..system.region import Region
 from .assembly import Island
 from .body_forces import BodyLoad, acceleration_gradient, body_loads
 from .dials import DialInterpreter, has_natural_bounce
+from .field_equilibrium import find_field_equilibrium
 from .method_selection import uses_dampsim_stepper
+from .poses import BlockPose
 from .statics import StaticSolver, is_constrained
 
 # Frames after which fields that change by themselves differ.
@@ -30,6 +32,8 @@ _LATER = 1.37
 # Largest gradient of the acceleration, relative to the first eigenvalue, at which an equilibrium under the acceleration
 # at the start of a step is near the true one.
 _MAX_GRADIENT = 0.3
+# Largest gradient, relative to the same, at which any equilibrium in a field is stable.
+_MAX_FLAT_GRADIENT = 0.5
 # A mean acceleration below this fraction of the largest one is a rounding error.
 _ROUNDING = 1e-9
 # Cached versions of each island. Each one holds its own hanging shape, and its stepper its own factorisations.
@@ -41,17 +45,23 @@ class LoadVersion:
     """First eigenvalues, hanging shapes and settle laws of an island under certain loads.
 
     steady_load: see BlockInputs.
+    held_accelerations: (n, 3) m/s^2, of the nodes in equilibrium; None where fields act at the place of each node.
     """
 
     statics: StaticSolver
     dials: DialInterpreter
     steady_load: Array | None = None
+    held_accelerations: Array | None = None
 
-    def with_steady_load(self, inputs: Inputs) -> Inputs:
-        """Return the inputs of a step with the load that acts in it, where it varies in space only."""
+    def with_steady_load(self, island: Island, inputs: Inputs) -> Inputs:
+        """Return the inputs of a step of an island with the load that acts in it, where it varies in space only."""
         if self.steady_load is None:
             return inputs
-        return tuple(replace(one, steady_load=self.steady_load) for one in inputs)
+        found = [replace(one, steady_load=self.steady_load) for one in inputs]
+        if self.held_accelerations is not None:
+            for block, nodes in enumerate(island.system.slices):
+                found[block] = replace(found[block], acceleration=self.held_accelerations[nodes])
+        return tuple(found)
 
 
 class LoadVersions:
@@ -62,6 +72,7 @@ class LoadVersions:
         self._scene, self._first = scene, LoadVersion(statics, dials)
         self._first_loads: dict[int, Sequence[BodyLoad]] = {}
         self._versions: dict[int, Memo[LoadVersion]] = {}
+        self._first_poses: dict[int, Sequence[BlockPose]] = {}
 
     @property
     def first(self) -> LoadVersion:
@@ -82,13 +93,19 @@ class LoadVersions:
         return all(one.is_same(other) for one, other in zip(*loads, strict=True))
 
     def version_for(
-        self, island: int, start: Sequence[BodyLoad], end: Sequence[BodyLoad], settings: Sequence[Settings]
+        self,
+        island: int,
+        start: Sequence[BodyLoad],
+        end: Sequence[BodyLoad],
+        settings: Sequence[Settings],
+        poses: Sequence[Sequence[BlockPose]] = (),
     ) -> LoadVersion:
         """Return the version of an island for a step.
 
         While its loads change, it is that of the first frame.
 
         start, end: loads of the island's bodies at the start and the end of the step.  settings: of these bodies.
+        poses: of the island at the start and the end of the step; () for that of the first frame.
         """
         first = self._loads_at_start(island)
         if all(one.is_same(other) for one, other in zip(end, first, strict=True)):
@@ -98,7 +115,17 @@ class LoadVersions:
             return self._first
         # The islands take turns in each substep, so that one memo for all would keep none of many versions.
         versions = self._versions.setdefault(island, Memo(_CACHED_VERSIONS))
-        return versions.get(tuple(one.key for one in end), lambda: self._build(island, tuple(end)))
+        has_first_pose = all(self._is_first_pose(island, one) for one in poses)
+        key = (has_first_pose, *(one.key for one in end))
+        return versions.get(key, lambda: self._build(island, tuple(end), has_first_pose))
+
+    def _is_first_pose(self, island: int, pose: Sequence[BlockPose]) -> bool:
+        """Return whether the pins and the animated meshes of an island are where they were at the first frame."""
+        if island not in self._first_poses:
+            statics = self._first.statics
+            evaluator = statics.pose_evaluator
+            self._first_poses[island] = evaluator.island_pose(statics.islands[island], statics.first_sample)
+        return all(one.has_place_of(first) for one, first in zip(pose, self._first_poses[island], strict=True))
 
     def _loads_at_start(self, island: int) -> Sequence[BodyLoad]:
         if island not in self._first_loads:
@@ -121,7 +148,7 @@ class LoadVersions:
             and not any(has_natural_bounce(kind, one) for kind, one in zip(kinds, settings, strict=True))
         )
 
-    def _build(self, island: int, loads: Sequence[BodyLoad]) -> LoadVersion:
+    def _build(self, island: int, loads: Sequence[BodyLoad], has_first_pose: bool) -> LoadVersion:
         statics = self._first.statics
         posed = statics.posed_state(island)
         fields = statics.fields_at(island, posed)
@@ -129,17 +156,19 @@ class LoadVersions:
         if np.array_equal(acceleration, statics.acceleration_under(island, self._loads_at_start(island), None)):
             # The fields of the first frame are off.
             return self._first
-        other = statics.with_regions(island, regions_under_loads(statics, island, loads, acceleration))
+        later = statics.acceleration_under(island, loads, statics.fields_at(island, posed, _LATER))
+        is_steady = np.array_equal(acceleration, later)
+        regions, held = regions_under_loads(statics, island, loads, acceleration, is_steady and has_first_pose)
+        other = statics.with_regions(island, regions)
         # Their limit between taut and slack refers to the weight. The steppers keep the gravity that inputs replace.
         mean = mean_acceleration(statics.islands[island], acceleration)
         dials = DialInterpreter(self._scene, other.with_island_gravity(island, mean))
-        factors, system = statics.stiffness_factors(island), other.islands[island].system
-        slowest = min(system.effective_eigenvalue(region, factors) for region in system.regions)
-        later = statics.acceleration_under(island, loads, statics.fields_at(island, posed, _LATER))
-        gradient = float(np.linalg.norm(acceleration_gradient(loads, fields), axis=(1, 2)).max())
-        if not np.array_equal(acceleration, later) or not 0.0 < gradient <= _MAX_GRADIENT * slowest:
+        system, gradient = other.islands[island].system, acceleration_gradient(loads, fields)
+        if held is None and not (
+            is_steady and 0.0 < _relative_gradient(statics, island, regions, gradient) <= _MAX_GRADIENT
+        ):
             return LoadVersion(other, dials)
-        return LoadVersion(other, dials, np.average(acceleration, 0, system.mass))
+        return LoadVersion(other, dials, np.average(acceleration, 0, system.mass), held)
 
 
 def is_uniform_load(island: Island, acceleration: Array) -> bool:
@@ -161,25 +190,42 @@ def _free_nodes(island: Island) -> Index:
     return np.concatenate([region.free for region in island.system.regions])
 
 
+def _relative_gradient(statics: StaticSolver, island: int, regions: Sequence[Region], gradient: Array) -> float:
+    """Return the largest gradient (n, 3, 3) 1/s^2 of an island's accelerations over its smallest first eigenvalue."""
+    factors, system = statics.stiffness_factors(island), statics.islands[island].system
+    slowest = min(system.effective_eigenvalue(region, factors) for region in regions)
+    return float(np.linalg.norm(gradient, axis=(1, 2)).max()) / slowest
+
+
 def regions_under_loads(
-    statics: StaticSolver, island: int, loads: Sequence[BodyLoad], acceleration: Array
-) -> tuple[Region, ...]:
+    statics: StaticSolver, island: int, loads: Sequence[BodyLoad], acceleration: Array, can_hold: bool
+) -> tuple[tuple[Region, ...], Array | None]:
     """Return the regions of an island with the first eigenvalues and hanging shapes of other loads.
 
     The loads act in the first pose, as the weight of the first frame does.
+    Second, return the accelerations (n, 3) m/s^2 of the nodes in equilibrium, if each step can hold them.
 
     loads: of the island's bodies.  acceleration: (n, 3) m/s^2, of its nodes before they are deflected.
+    can_hold: whether fields do not change with time.
     """
     data, factors, posed = statics.islands[island], statics.stiffness_factors(island), statics.posed_state(island)
     mean, is_uniform = mean_acceleration(data, acceleration), is_uniform_load(data, acceleration)
     system = replace(data.system, gravity=mean)
     if is_uniform and not mean.any():
-        return with_minimum_eigenvalues(system, factors)
+        return with_minimum_eigenvalues(system, factors), None
     if is_uniform and not statics.needs_hanging_state(island):
         estimated = estimated_regions(system, factors, posed.positions)
         if estimated is not None:
-            return estimated
+            return estimated, None
     state = statics.without_progress().equilibrium_under(island, loads)
     fields = statics.fields_at(island, state)
     there, gradient = statics.acceleration_under(island, loads, fields), acceleration_gradient(loads, fields)
-    return with_geometric_stiffness(system, state, factors, posed.positions, there, gradient)
+    if can_hold and not is_uniform:
+        found = find_field_equilibrium(statics.without_progress(), island, loads, state)
+        if found is not None:
+            held = found.accelerations
+            regions = with_geometric_stiffness(system, found.state, factors, posed.positions, held)
+            is_flat = _relative_gradient(statics, island, regions, found.gradient) <= _MAX_FLAT_GRADIENT
+            if is_flat or found.is_stable(system, factors):
+                return regions, held
+    return with_geometric_stiffness(system, state, factors, posed.positions, there, gradient), None

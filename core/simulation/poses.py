@@ -40,6 +40,11 @@ class BlockPose:
     pressure_change: float = 0.0
     load: BodyLoad | None = None
 
+    def has_place_of(self, other: BlockPose) -> bool:
+        """Return whether the pins and the animated mesh are at the same places as in another pose."""
+        pairs = zip((self.targets, *(self.mesh or ())), (other.targets, *(other.mesh or ())), strict=True)
+        return all(np.array_equal(one, two) for one, two in pairs)
+
 
 Pose = tuple[tuple[BlockPose, ...], ...]
 """Poses of the blocks of each island."""
@@ -62,10 +67,11 @@ class PoseEvaluator:
         """Return the pose of all islands in a sample of the scene."""
         # The sample at the end of a frame is also the one at the start of the next frame.
         if self._last is None or self._last[0] is not sample:
-            self._last = sample, tuple(self._island_pose(island, sample) for island in self._assembly.islands)
+            self._last = sample, tuple(self.island_pose(island, sample) for island in self._assembly.islands)
         return self._last[1]
 
-    def _island_pose(self, island: Island, sample: SceneSample) -> tuple[BlockPose, ...]:
+    def island_pose(self, island: Island, sample: SceneSample) -> tuple[BlockPose, ...]:
+        """Return the pose of an island in a sample of the scene."""
         bodies = [self._body_pose(k, sample) for k in island.bodies]
         anchors = [BlockPose(one.binding(sample.anchors[one.anchor])) for one in island.anchors]
         return (*bodies, *anchors)
@@ -99,7 +105,7 @@ class PoseEvaluator:
 
     def stationary_inputs(self, island: Island, sample: SceneSample) -> Inputs:
         """Return inputs that keep an island in the pose of a sample."""
-        return tuple(_block_inputs(pose, pose) for pose in self._island_pose(island, sample))
+        return tuple(_block_inputs(pose, pose) for pose in self.island_pose(island, sample))
 
     def animated_state(self, island: Island, sample: SceneSample) -> State:
         """Return the state of an island with its nodes in the animated shape at zero velocity."""

@@ -248,7 +248,7 @@ class Simulation:
                     before = last_pins.statics.assembly.islands[k].system
                     history = catches.begin(before, island_state, pose[k], next_pose[k], time, h)
                     island_state = replace(island_state, history=history)
-                poses = (
+                poses = tuple(
                     catches.with_offsets(one[k], island_state.history, moment)
                     for one, moment in ((pose, time), (next_pose, time + h))
                 )
@@ -262,11 +262,11 @@ class Simulation:
                 next_loads = weighted(island, loads_of(next_pose[k]), island_settings)
                 loaded = version.loads.first
                 if held[k]:
-                    loaded = version.loads.version_for(k, loads, next_loads, island_settings)
+                    loaded = version.loads.version_for(k, loads, next_loads, island_settings, poses)
                 fields = FieldAccelerations(island, island_state, island_settings, sample.frame, h)
                 inputs = with_accelerations(island, inputs, loads, next_loads, self.scene.gravity, fields)
                 inputs = self._air.with_air(island, inputs, loads, next_loads, island_state, sample.frame, h)
-                inputs = loaded.with_steady_load(inputs)
+                inputs = loaded.with_steady_load(island, inputs)
                 count = self.dials.max_substeps(settings)
                 controls = loaded.dials.controls(k, settings, count, start_settings, last_step)
                 stepper = self._stepper_for(pins, version, k, settings, loaded.statics)

@@ -154,7 +154,7 @@ class StaticSolver:
         progress: receives the progress of each search.
         """
         self._progress, self._factor_source = progress or StageProgress(), factor_source
-        self._scene, self.assembly, self._first_sample = scene, assembly, first_sample
+        self._scene, self.assembly, self.first_sample = scene, assembly, first_sample
         self.pose_evaluator = PoseEvaluator(scene, assembly)
         self.islands = [with_gravity(one, self._settings(one)) for one in assembly.islands]
         self.steppers = [make_stepper(island.system) for island in self.islands]
@@ -167,16 +167,15 @@ class StaticSolver:
 
     def for_assembly(self, assembly: Assembly, progress: StageProgress | None = None) -> StaticSolver:
         """Return the solver of another assembly of the scene, with the stiffness of this one."""
-        return StaticSolver(self._scene, assembly, self._first_sample, self, progress)
+        return StaticSolver(self._scene, assembly, self.first_sample, self, progress)
 
     def with_inverse_rest_shapes(self) -> Assembly:
         """Return the assembly with inverse rest shapes for the bodies that use Keep Modelled Shape."""
         models, bodies = list(self.assembly.models), self._scene.bodies
         for number, island in enumerate(self.islands):
-            factors = self.stiffness_factors(number)
-            state = self.pose_evaluator.animated_state(island, self._first_sample)
+            factors, state = self.stiffness_factors(number), self.posed_state(number)
             for place, k in enumerate(island.bodies):
-                model, surface = models[k], self._first_sample.bodies[k].vertices
+                model, surface = models[k], self.first_sample.bodies[k].vertices
                 if not bodies[k].settings.keep_shape or not can_change_rest_shape(model):
                     continue
                 # Links do not count.
@@ -195,18 +194,17 @@ class StaticSolver:
             is_hanging = island.system.gravity.any() and is_constrained(island.system) and bool(regions)
             if not is_hanging and all(region.has_elastic_stiffness for region in regions):
                 continue
-            factors = self.stiffness_factors(number)
+            factors, posed = self.stiffness_factors(number), self.posed_state(number).positions
             if is_hanging:
-                posed = self.pose_evaluator.animated_state(island, self._first_sample).positions
-                needs_state = self.needs_hanging_state(number)
-                estimated = None if needs_state else estimated_regions(island.system, factors, posed)
+                estimated = (
+                    None if self.needs_hanging_state(number) else estimated_regions(island.system, factors, posed)
+                )
                 if estimated is None:
-                    state = self.solve_equilibrium(number, self._first_sample, factors)
+                    state = self.solve_equilibrium(number, self.first_sample, factors)
                     if has_net(island.system):
                         # The search for a hanging net is long, and the new eigenvalues do not change its result.
                         self._hanging_guess[number] = state
-                    inputs = self._stationary_inputs(island, self._first_sample, None, False, self.first_loads(number))
-                    acceleration = island.system.acceleration(inputs, np.arange(len(posed)))
+                    acceleration = self.acceleration_under(number, self.first_loads(number), None)
                     regions = with_geometric_stiffness(island.system, state, factors, posed, acceleration)
                 else:
                     regions = estimated
@@ -243,15 +241,15 @@ class StaticSolver:
 
     def posed_state(self, island: int) -> State:
         """Return the state of an island in the first pose, not deflected."""
-        return self.pose_evaluator.animated_state(self.islands[island], self._first_sample)
+        return self.pose_evaluator.animated_state(self.islands[island], self.first_sample)
 
     def first_loads(self, island: int) -> list[BodyLoad]:
         """Return the loads of an island's bodies at the first frame."""
-        return self._loads_in(self.islands[island], self._first_sample)
+        return self._loads_in(self.islands[island], self.first_sample)
 
     def fields_at(self, island: int, state: State, frames: float = 0.0) -> FieldAccelerations:
         """Return the accelerations of an island by force fields in a state at rest, in frames after the first one."""
-        settings, frame = self._settings(self.islands[island]), self._first_sample.frame + frames
+        settings, frame = self._settings(self.islands[island]), self.first_sample.frame + frames
         return FieldAccelerations(self.islands[island], state, settings, frame, 1.0 / self._scene.fps)
 
     def acceleration_under(self, island: int, loads: Sequence[BodyLoad], fields: FieldAccelerations | None) -> Array:
@@ -260,15 +258,19 @@ class StaticSolver:
         loads: of its bodies.  fields: None to ignore force fields.
         """
         data = self.islands[island]
-        inputs = self._stationary_inputs(data, self._first_sample, fields, False, loads)
+        inputs = self._stationary_inputs(data, self.first_sample, fields, False, loads)
         found = data.system.acceleration(inputs, np.arange(len(data.system.rest)))
         return np.array(np.broadcast_to(found, data.system.rest.shape))
 
-    def equilibrium_under(self, island: int, loads: Sequence[BodyLoad]) -> State:
-        """Return the equilibrium of an island in the first pose under loads, without contact."""
-        sample, factors = self._first_sample, self.stiffness_factors(island)
-        state = self.solve_equilibrium(island, sample, factors, loads=loads)
-        return self.state_in_wind(island, sample, factors, state, loads)
+    def equilibrium_under(self, island: int, loads: Sequence[BodyLoad], state: State | None = None) -> State:
+        """Return the equilibrium of an island in the first pose under loads, without contact.
+
+        state: from which the search starts; force fields then act as they do in it, in any shape.
+        """
+        sample, factors = self.first_sample, self.stiffness_factors(island)
+        fields = None if state is None else self.fields_at(island, state)
+        found = self.solve_equilibrium(island, sample, factors, state, fields, loads=loads)
+        return self.state_in_wind(island, sample, factors, found, loads) if state is None else found
 
     def _loads_in(self, island: Island, sample: SceneSample) -> list[BodyLoad]:
         settings = self._settings(island)
@@ -398,9 +400,7 @@ class StaticSolver:
     def hanging_state(self, island: int, factors: Array) -> State:
         """Return the equilibrium of an island at the first frame."""
         key, initial = (island, factors.tobytes()), self._hanging_guess.get(island)
-        return self._hanging_cache.get(
-            key, lambda: self.solve_equilibrium(island, self._first_sample, factors, initial)
-        )
+        return self._hanging_cache.get(key, lambda: self.solve_equilibrium(island, self.first_sample, factors, initial))
 
     def stiffness_factors(self, island: int, settings: Sequence[Settings] | None = None) -> Array:
         """Return the stiffness factor (b,) of each block of an island.
@@ -554,8 +554,8 @@ class StaticSolver:
         number: of the island that isolated is, or that it is a part of.
         """
         stepper = self.steppers[number] if isolated is self.islands[number] else make_stepper(isolated.system)
-        inputs = without_contact(self.pose_evaluator.stationary_inputs(isolated, self._first_sample))
-        return stepper, self.pose_evaluator.animated_state(isolated, self._first_sample), inputs
+        inputs = without_contact(self.pose_evaluator.stationary_inputs(isolated, self.first_sample))
+        return stepper, self.pose_evaluator.animated_state(isolated, self.first_sample), inputs
 
     def _isolated_island(self, island: int, block: int) -> tuple[Island, int]:
         """Return an island of one body under its own weight, and the index of its block there.
@@ -590,7 +590,7 @@ class StaticSolver:
     def _surface_displacements(self, island: Island, block: int, state: State) -> Array:
         """Return the distance (v,) m of a body's vertices from their animation at the first frame."""
         body = island.bodies[block]
-        animated = self._first_sample.bodies[body].vertices
+        animated = self.first_sample.bodies[body].vertices
         surface = self.assembly.models[body].skin(state.positions[island.system.slices[block]], animated)
         return np.asarray(np.linalg.norm(surface - animated, axis=1))
 

@@ -22,15 +22,22 @@ _MIN_EIGENVALUE_FRACTION = 0.05
 
 @dataclass(frozen=True)
 class HangingShape:
-    """Equilibrium of a region under weight in the first pose.
+    """Equilibrium of a region under its load in the first pose.
 
     displacements: (f, 3) m, of the free nodes from their undeformed positions, in the frame of the rest shape.
-    acceleration: (3,) m/s^2, in the same frame.  factors: (b,) stiffness factor of each block.
+    acceleration: (3,) or (f, 3) m/s^2, in the same frame.  factors: (b,) stiffness factor of each block.
     """
 
     displacements: Array
     acceleration: Array
     factors: Array
+
+    def acceleration_change(self, acceleration: Array, rotation: Array) -> Array:
+        """Return the difference between an acceleration and that of the equilibrium, in the frame of the rest shape.
+
+        acceleration: (3,) or (f, 3) m/s^2.  rotation: (3, 3), of the region since rest.
+        """
+        return np.asarray(acceleration @ rotation - self.acceleration)
 
 
 @dataclass(frozen=True)

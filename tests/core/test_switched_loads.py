@@ -13,10 +13,14 @@ from animated import AnimatedBody
 from builders import DOWN, scene, wire
 from dampsim.core.fields.field import ExternalForces, Falloff, ForceField, ForceFieldShape, ForceFieldType
 from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.objective.step_potential import ThetaWeights, step_start_forces
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import BounceBy, DampingBy, Settings, Struts
 from dampsim.core.settle.waveform import REST_FRACTION
 from dampsim.core.simulation import load_changes
+from dampsim.core.simulation.body_forces import BodyLoad
+from dampsim.core.simulation.field_equilibrium import FieldEquilibrium, find_field_equilibrium
+from dampsim.core.simulation.load_changes import LoadVersions
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.modes import mass_scaled_stiffness
 from dampsim.core.system.state import History, State
@@ -60,6 +64,13 @@ def point_field(strength: float, place: tuple[float, float, float]) -> ExternalF
     """Return gravity and a force that pushes away from a place, and falls off with the distance."""
     kind, shape, axis = ForceFieldType.FORCE, ForceFieldShape.POINT, np.array([0.0, 0.0, 1.0])
     field = ForceField(kind, shape, np.array(place), axis, strength=strength, falloff=Falloff(power=1.0))
+    return ExternalForces(DOWN, (field,))
+
+
+def vortex(strength: float) -> ExternalForces:
+    """Return gravity and a vortex behind a horn, which falls off with the distance from its axis."""
+    kind, shape, place, axis = ForceFieldType.VORTEX, ForceFieldShape.POINT, np.array([0.0, -1.5, 0.0]), np.eye(3)[0]
+    field = ForceField(kind, shape, place, axis, strength=strength, falloff=Falloff(power=1.0))
     return ExternalForces(DOWN, (field,))
 
 
@@ -117,6 +128,16 @@ CASES = {
         PLAIN,
         point_field(6000.0, (0.0, 0.0, -2.0)),
     ),
+    "shell gets a steep field": (
+        lambda: dialled(sheet(0.4, 0.6, 0.2, stiffness=2e5, thickness=3.0, density=300.0, bending=30.0), 26.0, 50.0),
+        PLAIN,
+        point_field(3e4, (0.0, 0.0, -1.0)),
+    ),
+    "solid gets a vortex": (
+        lambda: dialled(pinned_body(horn(), 0.1, stiffness=60.0), 30.0, 20.0),
+        PLAIN,
+        vortex(10.0),
+    ),
     "sheet gets a field": (
         lambda: dialled(sheet(0.5, 0.6, 0.0, stiffness=600.0, thickness=1.0, density=200.0), 24.0, 0.0),
         PLAIN,
@@ -129,13 +150,71 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_switched_load_rests_on_time(name: str) -> None:
-    """Hair that gets its weight rested after 44 of 24 frames, and a shell in a field after 17 of 26."""
+    """Hair that gets its weight rested after 44 of 24 frames, and a solid in a vortex after 63 of 26."""
     make, before, after = CASES[name]
     simulation, shapes = switched(make(), before, after)
     (law,) = simulation.controls()[0].laws
     settle = simulation.scene.bodies[0].settings.settle
     expected = settle - FPS * law.time_to_peak  # type: ignore[attr-defined]
     assert frames_to_rest(shapes) == pytest.approx(expected, abs=max(1.0, 0.05 * settle))
+
+
+def version_and_loads(body: Body, forces: ExternalForces) -> tuple[LoadVersions, list[BodyLoad]]:
+    """Return the load versions of a body, and its loads in forces."""
+    simulation = Simulation(scene(body, fps=FPS, last=2))
+    version = simulation.version_at(simulation.sample_frame(1).samples[-1]).rest_shapes.version_for(History())
+    return version.loads, [replace(simulation.statics.first_loads(0)[0], external_forces=forces)]
+
+
+def test_field_equilibrium_balances_forces() -> None:
+    """In a vortex that bends a horn by four fifths of its size, the elastic force balances the field in place."""
+    versions, loads = version_and_loads(dialled(pinned_body(horn(), 0.1, stiffness=60.0), 12.0, 0.0), vortex(10.0))
+    statics = versions.first.statics
+    plain = [replace(one, external_forces=PLAIN) for one in loads]
+    hanging = statics.equilibrium_under(0, plain)
+    found = find_field_equilibrium(statics, 0, loads, hanging)
+    assert found is not None
+    system, factors = statics.islands[0].system, statics.stiffness_factors(0)
+    free = system.regions[0].free
+    field = statics.acceleration_under(0, loads, statics.fields_at(0, found.state))
+    elastic = factors[0] * step_start_forces(
+        system, found.state, statics.pose_evaluator.stationary_inputs(statics.islands[0], statics.first_sample),
+        factors, 1.0, ThetaWeights(1.0, 0.0),
+    ).elastic_gradient  # fmt: skip
+    weight = system.mass[free][:, None] * field[free]
+    assert np.abs(found.state.positions - hanging.positions).max() > 0.8
+    assert np.linalg.norm(elastic[free] - weight) < 1e-3 * np.linalg.norm(weight)
+    assert found.is_stable(system, factors)
+    pull = 2.0 * system.effective_eigenvalue(system.regions[0], factors) * np.eye(3)
+    assert not replace(found, gradient=found.gradient + pull).is_stable(system, factors)
+
+
+def test_unstable_equilibrium_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The accelerations of an equilibrium that the body would leave are not held."""
+    body = dialled(pinned_body(horn(), 0.1, stiffness=60.0), 12.0, 0.0)
+    found = []
+    for is_stable in (True, False):
+        monkeypatch.setattr(FieldEquilibrium, "is_stable", lambda *_, answer=is_stable: answer)
+        versions, loads = version_and_loads(body, vortex(10.0))
+        found.append(versions.version_for(0, loads, loads, [body.settings]).held_accelerations)
+    assert found[0] is not None
+    assert found[1] is None
+
+
+def test_moved_pins_feel_field() -> None:
+    """The accelerations in equilibrium are held only where the pins were at the first frame."""
+    body = dialled(pinned_body(horn(), 0.1, stiffness=60.0), 12.0, 0.0)
+    versions, loads = version_and_loads(body, FIELD)
+    statics = versions.first.statics
+    pose = statics.pose_evaluator.island_pose(statics.islands[0], statics.first_sample)
+    moved = tuple(replace(one, targets=one.targets + 0.01) for one in pose)
+    still, moving = (versions.version_for(0, loads, loads, [body.settings], (pose, end)) for end in (pose, moved))
+    assert still.held_accelerations is not None
+    assert moving.held_accelerations is None
+    inputs = statics.pose_evaluator.stationary_inputs(statics.islands[0], statics.first_sample)
+    (held,), (free,) = (one.with_steady_load(statics.islands[0], inputs) for one in (still, moving))
+    assert free.acceleration is None
+    np.testing.assert_array_equal(held.acceleration, still.held_accelerations)
 
 
 @pytest.mark.parametrize("gravity", [DOWN, 0.0 * DOWN], ids=["hanging", "weightless"])
