@@ -298,9 +298,10 @@ class _SteeredStep:
         if (hanging is None and has_load) or (hanging is not None and not np.array_equal(hanging.factors, factors)):
             return replace(fresh, swing=-1.0)
         is_at_rest = history is None and not take_rows(context.state.velocities, region.free).any()
-        is_thrown = history is None and not is_at_rest
-        if last is None or last.swing < 0.0:
-            # Released from the largest swing: at the start of a shot, or where other forces have acted so far.
+        is_thrown = history is None and not is_at_rest and last is None
+        if last is None or last.swing < 0.0 or history is None:
+            # Released from the largest swing: at the start of a shot, where other forces have acted so far, or after a
+            # hard step, which leaves no velocity of the deformation.
             last = SwingRecord(0.0, 0.0, 1.0, a, progress=law.time_to_peak / law.settle_time)
         elif not np.array_equal(last.acceleration, a):
             last = self._under_new_load(place, law, last.pace)

@@ -242,3 +242,21 @@ def test_release_during_swing_starts_anew() -> None:
     distance = np.linalg.norm(shapes - (shapes[-1]), axis=2).max(axis=1)
     rest = int(np.flatnonzero(distance > 0.01 * distance.max())[-1])
     assert 22 <= rest <= 25
+
+
+def test_hard_step_releases_anew() -> None:
+    """A body that a hard step has left without history rests as after a release. It rested when a thrown one does."""
+    body = pinned_body(horn(), 0.05, settle=24.0, bounce=0.0, resolution=250)
+    simulation = make_simulation(body, 24.0, 60, ZERO_GRAVITY)
+    state = deflected_state(simulation, first_mode_load(simulation.islands[0].system), 0.5)
+    frame = list(simulation.frames(replace(simulation.first_frame(), state=state)))[6]
+    history, (block,) = frame.state.history, simulation.islands[0].system.blocks
+    own = replace(history.block(block.name), deformation=None)
+    interrupted = replace(frame, state=replace(frame.state, history=history.with_block(block.name, own)))
+    assert interrupted.state.velocities.any()
+    shapes = np.array([one.shapes[body.name] for one in (frame, *simulation.frames(interrupted))])
+    distance = np.linalg.norm(shapes - shapes[-1], axis=2).max(axis=1)
+    rest = int(np.flatnonzero(distance > 0.01 * distance.max())[-1])
+    (law,) = simulation.controls()[0].laws
+    assert isinstance(law, WaveformLaw)
+    assert rest == pytest.approx(24.0 * law.release_rest_time, abs=1.2)
