@@ -126,8 +126,13 @@ class ContactHistory:
 
     def depths_behind(self, surface: int, other: int, points: Index) -> Array:
         """Return how far the given points (k,) of a surface ended the last step behind another one, m."""
-        none = np.zeros_like(points)
-        return self.depths_of(np.stack([none + surface, none, points, none + other], axis=1))
+        # The keys are sorted, so those of the same surfaces have ascending features.
+        is_match = self._is_between(surface, POINT, other)
+        known, depths = self.keys[is_match, 2], np.maximum(self.depths[is_match], 0.0)
+        if not len(known):
+            return np.zeros(len(points))
+        places = np.minimum(np.searchsorted(known, points), len(known) - 1)
+        return np.where(known[places] == points, depths[places], 0.0)
 
     def edges_behind(self, surface: int, other: int) -> Index:
         """Return the features of edge pairs of surfaces that ended the last step on the wrong side of each other."""
@@ -138,8 +143,12 @@ class ContactHistory:
         return self._features_behind(surface, NEIGHBOUR, surface)
 
     def _features_behind(self, surface: int, kind: int, other: int) -> Index:
-        is_match = (self.keys[:, [0, 1, 3]] == [surface, kind, other]).all(axis=1) & (self.depths > 0.0)
-        return np.asarray(self.keys[is_match, 2])
+        return np.asarray(self.keys[self._is_between(surface, kind, other) & (self.depths > 0.0), 2])
+
+    def _is_between(self, surface: int, kind: int, other: int) -> Mask:
+        """Return which contacts (k,) of a kind are those of a surface and another one."""
+        keys = self.keys
+        return np.asarray((keys[:, 0] == surface) & (keys[:, 1] == kind) & (keys[:, 3] == other))
 
 
 @dataclass(frozen=True)

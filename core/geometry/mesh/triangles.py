@@ -180,7 +180,13 @@ def unit_vectors(vectors: Array) -> Array:
 
 def cross_rows(a: Array, b: Array) -> Array:
     """Return cross products (3, k) of vectors stored as rows (3, k)."""
-    return np.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+    x, y, z = a
+    u, v, w = b
+    first = y * w - z * v
+    # Several times as fast as np.stack() for short arrays.
+    found = np.empty((3, *first.shape), dtype=first.dtype)
+    found[0], found[1], found[2] = first, z * u - x * w, x * v - y * u
+    return found
 
 
 def dot_rows(a: Array | Sequence[Array], b: Array | Sequence[Array]) -> Array:
