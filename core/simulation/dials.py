@@ -29,6 +29,7 @@ from ..settle.law import BackwardEulerLaw, BlendedLaw, DeformationLaw, Piecewise
 from ..settle.waveform import REST_FRACTION, WaveformLaw, settle_law, visible_swings
 from ..steppers.sheet import has_sheet
 from ..system.region import Region
+from ..system.system import System
 from ..system.weave_term import has_weave
 from .method_selection import has_net, uses_dampsim_stepper, yarn_dials
 from .statics import StaticSolver
@@ -76,20 +77,23 @@ def effective_substeps(
     min_settle_scale: float,
     eigenvalue: float,
     has_slack_modes: bool,
+    is_net: bool,
 ) -> Substeps:
     """Return the number of substeps per frame that one region needs.
 
     kind_name, frame_time, eigenvalue: see effective_overshoot.
     min_settle_scale: smallest painted Settle scale.
     has_slack_modes: see law_for_settings.
+    is_net: whether it is a net or a slack sheet, see FirstModeLaw.can_snap_taut.
     """
     settle = min_settle_scale * settings.settle * settings.calibration * frame_time
     overshoot = effective_overshoot(kind_name, settings, frame_time, eigenvalue)
     found = choose_substeps(settle, overshoot, frame_time, settings.substeps, law_factory(settings))
-    if not has_slack_modes or not has_natural_bounce(kind_name, settings):
+    is_limited = has_slack_modes and (is_net or has_natural_bounce(kind_name, settings))
+    if not is_limited or found.overshoot <= 0.0:
         return found
-    # A region with slack modes needs kappa of at most 1. Its step then has a numerical damping of its own, which must
-    # stay below the requested damping.
+    # Slack modes need kappa of at most 1. The step then has a numerical damping of its own, which must stay below the
+    # requested damping. Ropes and stiff sheets with a dialled Bounce make up for it by the force that they retain.
     law = first_mode_law(
         settle, found.overshoot, 1.0, has_slack_modes=True, counts_from_stop=settings.damping_by == DampingBy.DIALS
     )
@@ -158,8 +162,9 @@ class DialInterpreter:
         min_settle_scale = painted_scale if pace is None else float(pace.min())
         kind_name, has_slack_modes = self._scene.bodies[body].kind, self._has_slack_modes(body)
         settings = dials_of_region(kind_name, settings, has_slack_modes)
+        is_net = has_slack_modes and self.is_net(body, settings)
         found = [
-            effective_substeps(kind_name, dials, frame_time, min_settle_scale, one, has_slack_modes)
+            effective_substeps(kind_name, dials, frame_time, min_settle_scale, one, has_slack_modes, is_net)
             for dials in self._dials_of_parts(body, settings)
             for one in self._natural_eigenvalues(body, settings)
         ]
@@ -190,17 +195,32 @@ class DialInterpreter:
         system = self._statics.islands[number].system
         return any(not system.regions[k].has_elastic_stiffness for k in system.regions_of(place))
 
-    def _eigenvalues(self, body: int, settings: Settings) -> tuple[float, ...]:
-        """Return the first eigenvalues of a body's regions in ascending order, in 1/s^2."""
+    def is_net(self, body: int, settings: Settings) -> bool:
+        """Return whether a region of a body is a net or a slack sheet, see FirstModeLaw.can_snap_taut.
+
+        Woven cloth is none, because its yarns have their own steps.
+        """
+        system, regions, factors = self._regions(body, settings)
+        return not has_weave(system) and any(
+            can_snap_taut(system, one, system.effective_eigenvalue(one, factors)) for one in regions
+        )
+
+    def _regions(self, body: int, settings: Settings) -> tuple[System, list[Region], Array]:
+        """Return the system and the regions of a body, and the stiffness factors of the system's blocks."""
         number, place = self._statics.assembly.island_and_block(body)
         island_data = self._statics.islands[number]
         island_settings = [settings if k == body else self._scene.bodies[k].settings for k in island_data.bodies]
         factors = self._statics.stiffness_factors(number, island_settings)
-        regions = [island_data.system.regions[k] for k in island_data.system.regions_of(place)]
+        system = island_data.system
+        return system, [system.regions[k] for k in system.regions_of(place)], factors
+
+    def _eigenvalues(self, body: int, settings: Settings) -> tuple[float, ...]:
+        """Return the first eigenvalues of a body's regions in ascending order, in 1/s^2."""
+        system, regions, factors = self._regions(body, settings)
         if not kind_by_name(self._scene.bodies[body].kind).has_stiffness:
             # Rigid pieces that nothing holds do not swing.
             regions = [one for one in regions if not one.has_elastic_stiffness] or regions
-        return tuple(sorted(island_data.system.effective_eigenvalue(region, factors) for region in regions))
+        return tuple(sorted(system.effective_eigenvalue(region, factors) for region in regions))
 
     def max_substeps(self, settings: tuple[Settings, ...]) -> int:
         """Return the largest substep count that any body needs."""

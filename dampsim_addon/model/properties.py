@@ -395,6 +395,7 @@ class DAMPSIM_PG_object(HasTarget, MuscleProperties, PropertyGroup):
     loop_error: FloatProperty(options={"HIDDEN"}, default=-1.0)
     baked_fps: FloatProperty(options={"HIDDEN"})
     measured_net: BoolProperty(options={"HIDDEN"})
+    measured_slack: BoolProperty(options={"HIDDEN"})
     measured_falling: BoolProperty(options={"HIDDEN"})
     measured_young: FloatProperty(options={"HIDDEN"})
     measured_sag: FloatProperty(options={"HIDDEN"})

@@ -39,6 +39,8 @@ def store_measurements(
     pace_map = model.block.settle_scale
     group.measured_falling = any(not system.regions[k].can_stand for k in system.regions_of(block))
     group.measured_net = any(not region.has_elastic_stiffness for region in system.regions)
+    body = simulation.scene.body_index(name)
+    group.measured_slack = group.measured_net and simulation.dials.is_net(body, simulation.scene.bodies[body].settings)
     group.measured_pace = 1.0 if pace_map is None else float(pace_map.min())
     group.measured_pace_group = group.settle_group
     group.measured_young = group.measured_sag = 0.0
@@ -129,4 +131,5 @@ def required_substeps(obj: bpy.types.Object, scene: bpy.types.Scene) -> Substeps
         return Substeps(settings.substeps, 0.0, False)
     painted = group.settle_group and group.measured_pace_group == group.settle_group
     fastest = group.measured_pace if painted else 1.0
-    return effective_substeps(group.kind, settings, frame_time, fastest, group.measured_eigenvalue, group.measured_net)
+    eigenvalue, net, slack = group.measured_eigenvalue, group.measured_net, group.measured_slack
+    return effective_substeps(group.kind, settings, frame_time, fastest, eigenvalue, net, slack)

@@ -20,6 +20,7 @@ from dampsim.core.settle.first_mode import first_mode_law
 from dampsim.core.settle.waveform import REST_FRACTION, settle_law, visible_swings
 from dampsim.core.simulation.dials import (
     effective_overshoot,
+    effective_substeps,
     has_natural_bounce,
     natural_overshoot,
     shortest_settle_time,
@@ -82,6 +83,19 @@ def test_natural_bounce_by_body_type() -> None:
         assert effective_overshoot(kind, dial, 1 / 24, 14.0) == 0.3
         assert effective_overshoot(kind, nature, 1 / 24, 14.0) != 0.3
     assert not has_natural_bounce("CLOTH", replace(auto, damping_by="TAU_KAPPA"))
+
+
+@pytest.mark.parametrize("bounce", [0.0, 30.0, 60.0])
+def test_substeps_of_dialled_bounce(bounce: float) -> None:
+    """A step of a net damps less by itself than is dialled, as (2.41) asks; ropes and stiff sheets do not need it."""
+    settings = Settings(settle=30.0, bounce=bounce, bounce_by=BounceBy.DIALLED)
+    net, rope = (
+        effective_substeps("SPRINGS", settings, 1.0 / 24.0, 1.0, 0.0, True, is_net) for is_net in (True, False)
+    )
+    law = first_mode_law(30.0 / 24.0, bounce / 100.0, 1.0, has_slack_modes=True, counts_from_stop=True)
+    own_decay = 0.5 * law.natural_frequency**2 / (24.0 * net.count)
+    assert own_decay <= law.decay or bounce == 0.0
+    assert (net.count > rope.count) == (bounce == 60.0)
 
 
 def test_natural_bounce_of_solid() -> None:
