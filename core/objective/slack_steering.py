@@ -19,7 +19,7 @@ import numpy as np
 from ..base.arrays import Array
 from ..settle.controls import SettleLaw, has_new_bounce
 from ..settle.first_mode import FirstModeLaw
-from ..settle.keyed_curve import CURVE_PHASES, CurvePoint, phase_to_rest, tempo_on_time
+from ..settle.keyed_curve import CURVE_PHASES, CurvePoint, SwingMotion, phase_to_rest, tempo_on_time
 from ..settle.law import DeformationLaw
 from ..settle.waveform import REST_FRACTION, WaveformLaw
 from ..system.region import Region
@@ -29,10 +29,14 @@ _LATE_ENVELOPE = 0.1
 # Phase of the first mode in a step that searches the equilibrium.
 _SEARCH_PHASE = 8.0
 # Bounds of the decay over that of the law.
-_DECAYS = (0.35, 10.0)
+_DECAYS = (0.1, 10.0)
 # Numbers of a swing in an array, and the place of the time that is left among them.
-_NUMBERS, _LEFT = 11, 3
+_NUMBERS, _LEFT = 12, 3
 _UNKNOWN_POINT = CurvePoint(0.0, 0.0)
+# The tempo is computed anew at these intervals of the phase.
+_PHASE_INTERVAL = 0.25
+# Rate at which the share of the mean falls where faster modes hide the first one, per phase.
+_FORGETTING = 0.25
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class SlackSwing:
     decay: of the law, 1/s.  acceleration: (3,) m/s^2, external.
     tempo: factor on the decay and the frequency of the law since Bounce has changed.
     point: of the first mode's curve at the end of the step.
+    mean_share: mean deflection over the largest one, at most, in recent steps; 0 if unknown.
     """
 
     path: float
@@ -56,28 +61,29 @@ class SlackSwing:
     acceleration: Array
     tempo: float = 1.0
     point: CurvePoint = _UNKNOWN_POINT
+    mean_share: float = 0.0
 
     @staticmethod
     def read(numbers: Array) -> list[SlackSwing]:
-        """Return the swings in an array (r, 11)."""
+        """Return the swings in an array (r, 12)."""
         return [
             SlackSwing(
                 path, phase, math.inf if largest < 0.0 else largest, math.inf if left < 0.0 else left, decay,
-                acceleration, tempo, CurvePoint(position, rate),
+                acceleration, tempo, CurvePoint(position, rate), mean,
             )
-            for (path, phase, largest, left, decay, _, _, _, tempo, position, rate), acceleration in zip(
+            for (path, phase, largest, left, decay, _, _, _, tempo, position, rate, mean), acceleration in zip(
                 numbers.tolist(), numbers[:, 5:8], strict=True
             )
         ]  # fmt: skip
 
     @staticmethod
     def numbers(swings: Sequence[SlackSwing]) -> Array:
-        """Return an array (r, 11) of swings. Infinite lengths and times are negative: caches hold finite numbers."""
+        """Return an array (r, 12) of swings. Infinite lengths and times are negative: caches hold finite numbers."""
         rows = [
             (
                 one.path, one.phase, -1.0 if math.isinf(one.largest) else one.largest,
                 -1.0 if math.isinf(one.remaining_time) else one.remaining_time, one.decay,
-                *one.acceleration.tolist(), one.tempo, one.point.position, one.point.rate,
+                *one.acceleration.tolist(), one.tempo, one.point.position, one.point.rate, one.mean_share,
             )
             for one in swings
         ]  # fmt: skip
@@ -89,13 +95,41 @@ class SlackSwing:
             return law
         return replace(law, decay=law.decay * self.tempo, frequency=law.frequency * self.tempo)
 
-    def with_new_bounce(self, law: SettleLaw, former: SettleLaw) -> SlackSwing:
-        """Return the swing with the same part of the settle time left, at the tempo at which the curve rests then."""
+    def with_deflection(self, deflection: float, motion: SwingMotion | None, step: float) -> SlackSwing:
+        """Return the swing with a deflection of its nodes, m.
+
+        motion: None if the hanging shape is unknown.  step: phase of a step.
+        """
+        share = self.mean_share * math.exp(-_FORGETTING * step)
+        if motion is not None:
+            share = max(share, motion.mean_share)
+        return replace(self, largest=max(self.largest, deflection), mean_share=share)
+
+    def can_search(self, law: SettleLaw, motion: SwingMotion | None) -> bool:
+        """Return whether a step may search the equilibrium. At another tempo, the phase does not say when swings turn.
+
+        law: dialled.  motion: None if the hanging shape is unknown.
+        """
+        if self.tempo == 1.0 or motion is None or law.frequency == 0.0 or self.phase >= law.rest_phase:
+            return True
+        at_tempo = self.law(law)
+        assert isinstance(at_tempo, FirstModeLaw | WaveformLaw)
+        return motion.is_turning(at_tempo)
+
+    def with_new_tempo(self, law: SettleLaw, former: SettleLaw, motion: SwingMotion | None) -> SlackSwing:
+        """Return the swing with the same part of the settle time left, at the tempo at which its curve rests then.
+
+        former: dialled law of the last step.  motion: None if the hanging shape is unknown.
+        """
         whole, former_whole = (one.decay * one.settle_time for one in (law, former))
         left = (former.rest_phase - self.phase) * whole / former_whole
-        curve = self.point.path(law, CURVE_PHASES)
-        tempo = tempo_on_time(law, phase_to_rest(np.abs(curve), 1.0), left / law.decay)
-        return replace(self, phase=law.rest_phase - left, tempo=tempo)
+        if motion is None:
+            rest = phase_to_rest(np.abs(self.point.path(law, CURVE_PHASES)), 1.0)
+        else:
+            last = self.law(former)
+            assert isinstance(last, FirstModeLaw | WaveformLaw)
+            rest = phase_to_rest(motion.distances(law, last, self.mean_share), self.largest)
+        return replace(self, phase=law.rest_phase - left, tempo=tempo_on_time(law, rest, left / law.decay))
 
 
 UNKNOWN_SWING = SlackSwing(-1.0, 0.0, math.inf, math.inf, 0.0, np.zeros(3))
@@ -142,6 +176,7 @@ def next_slack_swing(
     has_stopped: bool,
     is_outward: bool,
     former: object = None,
+    motion: SwingMotion | None = None,
 ) -> SlackSwing:
     """Return the swing in a step of h s that begins.
 
@@ -150,27 +185,38 @@ def next_slack_swing(
     acceleration: (3,) m/s^2, external.  has_stopped: whether the reference motion stopped at the start of the step.
     is_outward: whether the nodes move away from the hanging shape.
     former: law of the last step if the dials are new.
+    motion: of the nodes in the last step; None if the hanging shape is unknown.
     """
     if last is None or last.path < 0.0 or has_stopped or not np.array_equal(last.acceleration, acceleration):
         lead = law.time_to_peak if has_stopped else 0.0
         point = (CurvePoint.stopped(law) if has_stopped else CurvePoint(1.0, 0.0)).after(law, law.decay * h)
         phase = law.decay * (h - lead)
         return SlackSwing(0.0, phase, deflection, math.inf, law.decay, acceleration, point=point)
+    last = last.with_deflection(deflection, motion, law.decay * h)
     if isinstance(former, FirstModeLaw | WaveformLaw) and has_new_bounce(law, former):
-        last = last.with_new_bounce(law, former)
-    following, largest = last.phase + law.decay * h, max(last.largest, deflection)
+        last = last.with_new_tempo(law, former, motion)
+    elif last.tempo != 1.0 and math.isinf(last.remaining_time) and _is_due(last.phase, law.decay * h):
+        last = last.with_new_tempo(law, former if isinstance(former, FirstModeLaw | WaveformLaw) else law, motion)
+    following = last.phase + law.decay * h
     point = last.point.after(law, law.decay * last.tempo * h)
     if last.phase <= 0.0 or isinstance(law, WaveformLaw):
-        return replace(last, phase=following, largest=largest, decay=law.decay, point=point)
+        return replace(last, phase=following, decay=law.decay, point=point)
     # The last visible swing turns first, unless the region moves away to another equilibrium.
     turn = law.last_swing_phase
     is_swinging = is_outward and turn > 0.0 and last.phase < 0.5 * (turn + law.rest_phase)
-    is_late = last.phase >= max(turn, -math.log(_LATE_ENVELOPE)) and not (
-        is_swinging and math.isinf(last.remaining_time)
+    # A search goes on to rest, even under a Bounce whose last visible swing turns later.
+    is_searching = not math.isinf(last.remaining_time)
+    is_late = is_searching or (
+        last.phase >= max(turn, -math.log(_LATE_ENVELOPE)) and not is_swinging and last.can_search(law, motion)
     )
     left = max(law.rest_phase - last.phase, 0.0) / law.decay if is_late else math.inf
     path = last.path + h * speed
-    return SlackSwing(path, following, largest, left, law.decay, acceleration, last.tempo, point)
+    return replace(last, path=path, phase=following, remaining_time=left, decay=law.decay, point=point)
+
+
+def _is_due(phase: float, step: float) -> bool:
+    """Return whether an interval of the phase begins in the step before. step: phase of a step."""
+    return math.floor(phase / _PHASE_INTERVAL) != math.floor((phase - step) / _PHASE_INTERVAL)
 
 
 def search_law(law: SettleLaw, swing: SlackSwing, h: float) -> DeformationLaw:

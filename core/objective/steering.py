@@ -26,7 +26,7 @@ from ..base.arrays import Array, take_rows
 from ..geometry.mesh.rigid_motion import fit_rigid_motion, fit_rigid_motions
 from ..settle.controls import Controls, has_new_bounce, history_change
 from ..settle.first_mode import FirstModeLaw
-from ..settle.keyed_curve import CURVE_PHASES, phase_to_rest, tempo_on_time
+from ..settle.keyed_curve import CURVE_PHASES, SwingMotion, phase_to_rest, tempo_on_time
 from ..settle.law import DeformationLaw
 from ..settle.waveform import SECOND_ROOT_RATIO, WaveformLaw
 from ..system.inputs import Inputs
@@ -195,8 +195,9 @@ def _steer_slack(
             is_outward = away is not None and float((away * take_rows(state.velocities, region.free)).sum()) > 0.0
             last = None if known is None else known[place]
             former = controls.former_laws[place] if controls.former_laws else None
+            motion = None if away is None else _swing_motion(stepper, context, region, away, controls.former_step or h)
             swings[place] = next_slack_swing(
-                law, last, speed, deflection, acceleration, h, has_stopped, is_outward, former
+                law, last, speed, deflection, acceleration, h, has_stopped, is_outward, former, motion
             )
             steered[place] = search_law(law, swings[place], h)
     own = replace(own, steering=SlackSwing.numbers(swings))
@@ -227,6 +228,14 @@ def relax(system: System, before: State, after: State, h: float) -> State:
         x[region.free] = start + part * way
         v[region.free] = part * take_rows(v, region.free)
     return replace(after, positions=x, velocities=v)
+
+
+def _swing_motion(
+    stepper: FactorisedSystem, context: StepContext, region: Region, away: Array, last_step: float
+) -> SwingMotion:
+    """Return the motion of a region. away: (f, 3) m from the hanging shape.  last_step: its duration, s."""
+    mass, velocities = stepper.system.mass[region.free], take_rows(context.state.velocities, region.free)
+    return SwingMotion(away, last_step * velocities, mass / mass.sum(), last_step)
 
 
 def _slack_deflections(
@@ -312,7 +321,10 @@ class _SteeredStep:
         velocity = reference_velocity(context, region, self.stepper.region_slices[place]).at_undeformed
         jump = float(np.abs(velocity - take_rows(context.state.reference, region.free)).max())
         if jump / law.natural_frequency > _NEW_SWING_FRACTION * last.swing * math.exp(-max(last.phase, 0.0)):
-            return fresh
+            # What is left of the former swing may be larger than the new one.
+            y, _, error = self._deflection(place, factors)
+            former_swing = _largest(y)
+            return replace(fresh, swing=former_swing if error <= _MAX_EQUILIBRIUM_ERROR * former_swing else 0.0)
         dialled = self.controls.former_laws[place] if self.controls.former_laws else None
         former = None if dialled is None else last.law(dialled)
         if former is not None and dialled is not None and last.swing > 0.0 and has_new_bounce(law, dialled):

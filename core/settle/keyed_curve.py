@@ -22,8 +22,13 @@ from .waveform import REST_FRACTION, SECOND_ROOT_RATIO
 
 CURVE_PHASES = np.linspace(0.0, 10.0, 2001)
 """Phases (k,) at which a curve is evaluated. A motion that starts at the threshold times e^10 rests within them."""
-# Bounds of the tempo.
-_TEMPI = (0.5, 2.0)
+# Least part of the root mean square motion that the mean has if it moves in the visible mode.
+_LEAST_PART = 0.25
+_TINY = float(np.finfo(float).tiny)
+# Largest nu of (2.42), over the deflection, where a swing turns.
+_TURNING_RATE = 0.5
+# Bounds of the tempo. The lower one is for motions that are hardly visible any more.
+_TEMPI = (0.1, 2.0)
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,58 @@ class CurvePoint:
         cosine, sine, part = math.cos(ratio * phase), math.sin(ratio * phase), (slope + x) / ratio
         value = slow * (x * cosine + part * sine)
         return value, -value + slow * ratio * (part * cosine - x * sine)
+
+
+@dataclass(frozen=True)
+class SwingMotion:
+    """Motion of a region's f free nodes.
+
+    deflections: (f, 3) m from the hanging shape.  moves: (f, 3) m in the last step.  shares: (f,) of the mass.
+    step: duration of the last step, s.
+    """
+
+    deflections: Array
+    moves: Array
+    shares: Array
+    step: float
+
+    @property
+    def largest(self) -> float:
+        """Largest deflection, m."""
+        return float(np.linalg.norm(self.deflections, axis=1).max())
+
+    @property
+    def mean_share(self) -> float:
+        """Mean deflection over the largest one. Modes that are faster than the first one have less part in the mean."""
+        largest = self.largest
+        return float(np.linalg.norm(self.shares @ self.deflections)) / largest if largest > 0.0 else 0.0
+
+    def is_turning(self, former: SettleLaw) -> bool:
+        """Return whether the deflection hardly changes, as at its largest. former: law of the last step."""
+        energies = [self.shares @ (one**2).sum(axis=1) for one in (self._rates(former), self.deflections)]
+        return bool(energies[0] <= _TURNING_RATE**2 * energies[1])
+
+    def _rates(self, former: SettleLaw) -> Array:
+        """Return nu (f, 3) m of (2.42)."""
+        released, thrown = former.last_moves(self.step)
+        return np.asarray((self.moves - released * self.deflections) / thrown)
+
+    def distances(self, law: SettleLaw, former: SettleLaw, mean_share: float) -> Array:
+        """Return the largest deflections (k,) m at CURVE_PHASES if the first mode goes on under a law.
+
+        former: law of the last step.  mean_share: of the first mode.
+        """
+        rates = self._rates(former)
+        by_position, by_rate = (CurvePoint(*one).path(law, CURVE_PHASES) for one in ((1.0, 0.0), (0.0, 1.0)))
+        y, v = self.deflections, rates
+        square, product, rate_square = (float(self.shares @ (a * b).sum(axis=1)) for a, b in ((y, y), (y, v), (v, v)))
+        mean, mean_rate = self.shares @ y, self.shares @ v
+        if mean @ mean + mean_rate @ mean_rate > _LEAST_PART**2 * (square + rate_square) and mean_share > 0.0:
+            distances = np.linalg.norm(np.outer(by_position, mean) + np.outer(by_rate, mean_rate), axis=1)
+            return np.asarray(distances / mean_share)
+        # The mean hardly moves in this mode, as in a fold between two corners.
+        squares = by_position**2 * square + 2.0 * by_position * by_rate * product + by_rate**2 * rate_square
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0) / max(square, _TINY)) * self.largest)
 
 
 def phase_to_rest(distances: Array, swing: float) -> float:

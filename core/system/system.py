@@ -131,7 +131,7 @@ class System:
         return stack_regions([one.free for one in self.regions], [self.held_nodes(one) for one in self.regions])
 
     def held_nodes(self, region: Region) -> Index:
-        """Return the pins (p,) of a region that have places of their own. A hinge leaves all nodes of its piece free."""
+        """Return the pins (p,) of a region that have places of their own. Hinges leave all nodes of a piece free."""
         held = region.constrained_nodes
         return held[~self.is_hinged[held]] if len(held) else held
 

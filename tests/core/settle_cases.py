@@ -101,10 +101,11 @@ def displacements_after_stop(
     fps: float,
     gravity: np.ndarray = ZERO_GRAVITY,
     duration: float = _SETTLE_TIMES,
+    begin: int = _MOTION_FRAMES,
 ) -> tuple[np.ndarray, list[int], int]:
     """Return displacements (k, v, 3) m from rest after a stop, the iterations, and the substeps per frame.
 
-    duration: of the measurement, relative to Settle.
+    duration: of the measurement, relative to Settle.  begin: its first frame, counted from the start of the motion.
     """
     settle = body.settings.settle
     moving = replace(body, motion=lambda frame: way(min(frame - 1.0, _MOTION_FRAMES) / fps))
@@ -112,8 +113,9 @@ def displacements_after_stop(
     first = simulation.first_frame()
     # Start in steady motion, so that only the stop deforms the body.
     nodes = _moving_state(simulation, first, way, fps)
-    frames = list(simulation.frames(replace(first, state=nodes)))
-    shapes = np.array([frame.shapes[body.name] for frame in frames if frame.number >= 1 + _MOTION_FRAMES])
+    start = replace(first, state=nodes)
+    frames = list(simulation.frames(start))
+    shapes = np.array([frame.shapes[body.name] for frame in (start, *frames) if frame.number >= 1 + begin])
     end = simulation.shapes(
         _hanging_state(simulation, way(_MOTION_FRAMES / fps)), simulation.sample_frame(1 + _MOTION_FRAMES).samples[-1]
     )

@@ -16,10 +16,10 @@ from dampsim.core.scene.parameters import BounceBy, DampingBy, Settings, Struts
 from dampsim.core.settle import first_mode
 from dampsim.core.settle.controls import Controls, SettleLaw
 from dampsim.core.settle.first_mode import first_mode_law
-from dampsim.core.settle.keyed_curve import CURVE_PHASES, CurvePoint, phase_to_rest
+from dampsim.core.settle.keyed_curve import CURVE_PHASES, CurvePoint, SwingMotion, phase_to_rest
 from dampsim.core.settle.waveform import REST_FRACTION, settle_law
 from dampsim.core.simulation.simulation import Simulation
-from settle_cases import displacements_after_stop, pinned_body, translation_motion
+from settle_cases import displacements_after_stop, make_simulation, pinned_body, translation_motion
 from shapes import box, horn
 
 # Frame of the stop, see settle_cases.py, and the longest Settle.
@@ -54,8 +54,14 @@ def rest_frame(settle: Keyed, rest_phase: float = 1.0) -> float:
     return frame + (rest_phase - phase) * settle(STOP + frame + 1.0)
 
 
-def rest_after_stop(body: AnimatedBody, settle: Keyed, bounce: Keyed | None = None) -> float:
-    """Return the frames after a stop at which a body rests. bounce: in percent by frame; that of the body if None."""
+def rest_after_stop(
+    body: AnimatedBody, settle: Keyed, bounce: Keyed | None = None, starts_at_rest: bool = False
+) -> float:
+    """Return the frames after a stop at which a body rests.
+
+    bounce: in percent by frame; that of the body if None.  starts_at_rest: whether the motion begins four frames before
+    the stop, so that its swing is not over.
+    """
 
     def settings(frame: float) -> Settings:
         overshoot = body.settings.bounce if bounce is None else bounce(frame)
@@ -63,9 +69,14 @@ def rest_after_stop(body: AnimatedBody, settle: Keyed, bounce: Keyed | None = No
 
     keyed = replace(body, settings_by_frame=settings)
     gravity = DOWN * (body.kind not in {"SOLID", "SPRINGS"} or body.settings.struts == Struts.FACES)
-    shapes, _, _ = displacements_after_stop(
-        keyed, translation_motion(body.surface, np.array([0.0, 0.02, 0.0])), 24.0, gravity
-    )
+    way = translation_motion(body.surface, np.array([0.0, 0.02, 0.0]))
+    if starts_at_rest:
+        moved = replace(keyed, motion=lambda frame: way(min(frame - 1.0, STOP - 1.0) / 24.0))
+        frames = make_simulation(moved, 24.0, int(STOP + 2.0 * LONGEST), gravity).frames()
+        shapes = np.array([one.shapes[body.name] for one in frames if one.number >= STOP])
+        shapes -= shapes[-1]
+    else:
+        shapes, _, _ = displacements_after_stop(keyed, way, 24.0, gravity)
     distance = np.linalg.norm(shapes, axis=2).max(axis=1)
     limit = REST_FRACTION * distance.max()
     k = int(np.flatnonzero(distance > limit)[-1])
@@ -137,6 +148,64 @@ def test_keyed_bounce_rests_on_time(kind: str, ramp: float) -> None:
     rest = rest_after_stop(body, settle_at, lambda frame: bounce + (next_bounce - bounce) * mix(frame))
     wanted = rest_frame(settle_at)
     assert rest == pytest.approx(wanted, abs=max(1.0, 0.05 * wanted))
+
+
+# Settle in frames and Bounce in percent before and after a key, and the frames from the stop to the key.
+KEYS_AFTER_SHORT_MOTION = {
+    "solid": ((30.0, 0.0), (30.0, 0.0), 0.0),
+    "struts": ((27.0, 0.0), (14.0, 0.0), 5.0),
+    "net": ((28.0, 0.0), (28.0, 30.0), 16.0),
+    "rope": ((39.0, 10.0), (27.0, 0.0), 14.0),
+    "sheet": ((18.0, 10.0), (18.0, 50.0), 4.0),
+    "shell": ((39.0, 40.0), (60.0, 50.0), 14.0),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Optimal rotation is not uniquely")
+@pytest.mark.parametrize("kind", KEYS_AFTER_SHORT_MOTION)
+def test_keys_after_short_motion(kind: str) -> None:
+    """A body rests on time although it is still swinging from the start of its motion when it stops."""
+    (settle, bounce), (next_settle, next_bounce), key = KEYS_AFTER_SHORT_MOTION[kind]
+    body = body_of_kind(kind, settle=LONGEST, bounce=bounce, substeps=2)
+
+    def settle_at(frame: float) -> float:
+        return settle if frame <= STOP + key else next_settle
+
+    rest = rest_after_stop(body, settle_at, lambda frame: bounce if frame <= STOP + key else next_bounce, True)
+    wanted = rest_frame(settle_at)
+    assert rest == pytest.approx(wanted, abs=max(1.0, 0.05 * wanted))
+
+
+@pytest.mark.parametrize("signs", [(1.0, 1.0), (1.0, -1.0)], ids=["mean", "fold"])
+@pytest.mark.parametrize("frequency", [0.0, 3.0])
+def test_distances_follow_law(frequency: float, signs: tuple[float, float]) -> None:
+    """The distances that a last move predicts are those of the law's motion, also where the mean does not move."""
+    law, former = (replace(LAWS["rope"](1.7, 0.3), decay=one, frequency=frequency * one) for one in (2.0, 3.0))
+    h, states = 1.0 / 48.0, np.array([[0.4, -0.2], [0.1, 0.5], [0.0, 0.3]])
+    if frequency == 0.0:
+        states[:, 1] = -states[:, 0]
+        before = states[:, 0] * np.exp(former.decay * h)
+    else:
+        before = np.array([(law_motion(former, -h) @ one)[0] for one in states])
+    x, move = (np.outer(signs, one) for one in (states[:, 0], states[:, 0] - before))
+    found = SwingMotion(x, move, np.array([0.5, 0.5]), h).distances(law, former, 1.0)
+    for k in (0, 150, 400):
+        time = CURVE_PHASES[k] / law.decay
+        wanted = states[:, 0] * np.exp(-CURVE_PHASES[k])
+        if frequency > 0.0:
+            wanted = np.array([(law_motion(law, time) @ one)[0] for one in states])
+        assert found[k] == pytest.approx(np.linalg.norm(wanted), abs=1e-12)
+
+
+@pytest.mark.parametrize(("phase", "is_turning"), [(0.0, True), (0.5, False), (1.0, False)])
+def test_turning_swing_hardly_moves(phase: float, is_turning: bool) -> None:
+    """A swing turns at its largest deflection, not where it passes its rest shape. phase: of half a swing."""
+    law = LAWS["rope"](1.7, 0.5)
+    h, time = 1.0 / 240.0, phase * 0.5 * np.pi / law.frequency
+    state = law_motion(law, time) @ [1.0, 0.0]
+    move = state[0] - (law_motion(law, -h) @ state)[0]
+    motion = SwingMotion(np.array([[state[0], 0.0, 0.0]]), np.array([[move, 0.0, 0.0]]), np.ones(1), h)
+    assert motion.is_turning(law) == is_turning
 
 
 def law_motion(law: SettleLaw, time: float) -> np.ndarray:

@@ -70,6 +70,14 @@ def test_run_holds_within_frame(tool) -> None:  # type: ignore[no-untyped-def]
     assert not replace(run, failure="StepError").rests
 
 
+@pytest.mark.filterwarnings("ignore:Optimal rotation is not uniquely")
+def test_turn_about_pin_counts_from_start(tool) -> None:  # type: ignore[no-untyped-def]
+    """A turn of a rope about its only pin does not move it. Counted from its stop, it would rest four frames early."""
+    run = tool.make(*tool.draw(307, 4187))
+    assert (run.shape, run.motion) == ("hanging", "stop of a turn")
+    assert run.rest == pytest.approx(run.settle, abs=0.5)
+
+
 # Without (2.48), they moved 3.6, 1.6 and 1.6 times as far as they were pulled.
 @pytest.mark.parametrize(
     "seed", [122, pytest.param(64, marks=pytest.mark.slow), pytest.param(124, marks=pytest.mark.slow)]
