@@ -30,8 +30,6 @@ _LATE_ENVELOPE = 0.1
 _SEARCH_PHASE = 8.0
 # Bounds of the decay over that of the law.
 _DECAYS = (0.1, 10.0)
-# Numbers of a swing in an array, and the place of the time that is left among them.
-_NUMBERS, _LEFT = 12, 3
 _UNKNOWN_POINT = CurvePoint(0.0, 0.0)
 # The tempo is computed anew at these intervals of the phase.
 _PHASE_INTERVAL = 0.25
@@ -158,12 +156,15 @@ def can_follow_curve(region: Region, law: object) -> bool:
 
 def known_swings(numbers: Array | None, count: int) -> list[SlackSwing] | None:
     """Return the swings of so many regions in an array of the history, if it has them."""
-    return None if numbers is None or numbers.shape != (count, _NUMBERS) else SlackSwing.read(numbers)
+    if numbers is None or numbers.shape != (count, SlackSwing.numbers([UNKNOWN_SWING]).shape[1]):
+        return None
+    return SlackSwing.read(numbers)
 
 
 def has_search(numbers: Array | None) -> bool:
-    """Return whether any of the swings in an array of the history searches the equilibrium in its step."""
-    return numbers is not None and numbers.shape[1:] == (_NUMBERS,) and bool((numbers[:, _LEFT] >= 0.0).any())
+    """Return whether any of the swings in an array of the history may search the equilibrium in its step."""
+    # The time that is left is negative in others, see SlackSwing.numbers().
+    return numbers is not None and numbers.ndim == 2 and bool((numbers[:, 3] >= 0.0).any())
 
 
 def next_slack_swing(
