@@ -23,6 +23,7 @@ from dampsim.core.objective.slack_steering import (
 )
 from dampsim.core.scene.parameters import BounceBy
 from dampsim.core.settle.first_mode import FirstModeLaw, first_mode_law
+from dampsim.core.settle.keyed_curve import SwingMotion
 from dampsim.core.settle.waveform import REST_FRACTION
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.steppers import sheet as sheet_steps
@@ -93,6 +94,19 @@ def test_swing_begins_anew() -> None:
         assert one.phase == pytest.approx(h * law.decay)
     stopped = following_swing(law, last, has_stopped=True)
     assert stopped.phase == pytest.approx((h - law.time_to_peak) * law.decay)
+
+
+@pytest.mark.parametrize(("move", "can_search"), [(0.0, True), (0.05, False)])
+def test_search_at_tempo_awaits_turn(move: float, can_search: bool) -> None:
+    """At another tempo, a search begins only where the swing turns. move: of a node in the last step, m."""
+    law, h = slack_law(1.0, 0.3), 0.01
+    late = SlackSwing(1.0, law.last_swing_phase + 0.01, 0.1, np.inf, law.decay, GRAVITY, tempo=0.8)
+    motion = SwingMotion(np.array([[0.1, 0.0, 0.0]]), np.array([[move, 0.0, 0.0]]), np.ones(1), h)
+    swing = next_slack_swing(law, late, 1.0, 0.1, GRAVITY, h, False, False, motion=motion)
+    assert np.isfinite(swing.remaining_time) == can_search
+    # Without a key, the phase says when it turns.
+    swing = next_slack_swing(law, replace(late, tempo=1.0), 1.0, 0.1, GRAVITY, h, False, False, motion=motion)
+    assert np.isfinite(swing.remaining_time)
 
 
 def test_search_begins_after_last_swing() -> None:
