@@ -55,6 +55,7 @@ class RegionInertia:
     predicted_positions: (f, 3) m, end positions without further deformation; waveform law only.
     step_rotation: (3, 3) or (f, 3, 3), rotation of the undeformed body in the step.
     rigid_prediction: rigid motion within the freedom left by the pins, if any.
+    dead_load_inertia: (k, k) 1/s, see dead_load_stiffness(); None where the dead load cannot turn the region.
     deformation_velocity: (f, 3) m/s, at the start of the step; first-mode law only.
     """
 
@@ -69,6 +70,7 @@ class RegionInertia:
     predicted_positions: Array | None = None
     step_rotation: Array | None = None
     rigid_prediction: RigidPrediction | None = None
+    dead_load_inertia: Array | None = None
     deformation_velocity: Array | None = None
 
 
@@ -339,7 +341,7 @@ def waveform_inertia(
     is_firmly_supported = support is not None and support.is_firmly_supported(x - mass @ x / mass.sum(), -dead_load)
     predicted_positions, step_rotation, prediction = x + h * reference.at_current, reference.rotation, None
     fields = momenta = np.zeros((3 * len(free), 0))
-    extra_rigid_inertia = np.zeros((0, 0))
+    extra_rigid_inertia, dead_load_inertia = np.zeros((0, 0)), None
     if region.rigid_modes:
         prediction = predict_rigid_motion(context, region, reference, weight - mass[:, None] * acceleration)
         predicted_positions = prediction.positions
@@ -361,7 +363,7 @@ def waveform_inertia(
         if conserves_momenta:
             extra_rigid_inertia = _EXACT_RIGID_INERTIA_RATIO / h * np.eye(fields.shape[1])
         elif not is_firmly_supported:
-            extra_rigid_inertia = dead_load_stiffness(prediction, dead_load, mass, h)
+            extra_rigid_inertia = dead_load_inertia = dead_load_stiffness(prediction, dead_load, mass, h)
     predicted = (predicted_positions - x) / h + np.broadcast_to(coefficients.kappa, len(free))[:, None] * u
     if support is not None and prediction is not None:
         offset = prediction.positions - mass @ prediction.positions / mass.sum()
@@ -400,6 +402,7 @@ def waveform_inertia(
         predicted_positions=predicted_positions,
         step_rotation=step_rotation,
         rigid_prediction=prediction,
+        dead_load_inertia=dead_load_inertia,
     )
 
 

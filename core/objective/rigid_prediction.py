@@ -12,6 +12,7 @@ import numpy as np
 from ..base.arrays import Array, take_rows
 from ..geometry.mesh.rigid_motion import (
     cross_product_sum,
+    fit_rigid_motion,
     free_rotation,
     free_rotation_axes,
     inverse_inertia,
@@ -107,6 +108,35 @@ def project_onto_momenta(prediction: RigidPrediction, mass: Array, positions: Ar
         offset, mass, prediction.angular_momentum, prediction.free_axes, h, prediction.reference_positions - centre
     )
     return centre + offset @ rotation.T, rotation
+
+
+def turning_energy(
+    prediction: RigidPrediction,
+    load: Array,
+    inertia: Array,
+    motion: tuple[Array, Array, Array],
+    mass: Array,
+    h: float,
+) -> float:
+    """Return the energy that a dead load gives a body by turning it, over the kinetic energy of its rigid motion.
+
+    The load should turn with the body, and so do no work. (2.37) compensates its torque for the spin of all velocities.
+    In large turns, and where parts move by themselves, the rest is an error, (7.16) of physics, section 7. Return 0
+    where (2.37) leaves the body's inertia positive: then the error is small.
+
+    load: (f, 3) N, with the dead load.  inertia: (k, k) 1/s, see dead_load_stiffness().
+    motion: end positions (f, 3) m, velocities (f, 3) m/s, and their difference (f, 3) m/s from the predicted ones.
+    mass: (f,) kg.
+    """
+    if np.linalg.eigvalsh(inertia)[0] > -1.0 / h:
+        return 0.0
+    positions, velocities, change = motion
+    total, amplitudes = (np.einsum("fik,fi,f->k", prediction.basis, one, mass) for one in (velocities, change))
+    centre = prediction.centre if prediction.centre is not None else mass @ prediction.positions / mass.sum()
+    offset = prediction.positions - centre
+    rotation, _ = fit_rigid_motion(prediction.positions, positions)
+    work = float(np.vdot(load, offset @ rotation.T - offset)) - 0.5 * h * float(amplitudes @ inertia @ amplitudes)
+    return work / max(0.5 * float(total @ total), float(np.finfo(float).tiny))
 
 
 def dead_load_stiffness(prediction: RigidPrediction, dead_load: Array, mass: Array, h: float) -> Array:

@@ -37,7 +37,7 @@ from .inertia import (
     waveform_inertia,
 )
 from .reference_motion import StepContext, rotate
-from .rigid_prediction import project_onto_momenta
+from .rigid_prediction import project_onto_momenta, turning_energy
 from .sleep import is_nearly_still
 from .step_objective import StepObjective
 from .step_potential import (
@@ -343,6 +343,20 @@ class StepProblem(StepObjective):
             found.append((deformation, rigid_amplitudes))
         self._cached_deformation = v, found
         return found
+
+    def turning_energy(self, v: Array) -> float:
+        """Return the largest turning_energy() of a region; 0 without history."""
+        x, mass, found = self.positions(v), self._stepper.system.mass, [0.0]
+        for slots, terms in self._region_inertias:
+            if terms.rigid_prediction is None or terms.dead_load_inertia is None:
+                continue
+            free, velocities = self._stepper.free[slots], take_rows(v, slots)
+            motion = take_rows(x, free), velocities, velocities - terms.predicted_velocity
+            inertia = terms.dead_load_inertia
+            found.append(
+                turning_energy(terms.rigid_prediction, terms.load, inertia, motion, take_rows(mass, free), self._h)
+            )
+        return max(found)
 
     def initial_secant(self, v: Array) -> tuple[Array, Array] | None:
         """Return the secant pair of the last step, or None if it would mislead the search.

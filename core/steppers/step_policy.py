@@ -58,6 +58,8 @@ _ACCEPTABLE_RESIDUAL = 0.1
 _ACCEPTABLE_SPENT_RESIDUAL = 0.03
 # Largest speed relative to the surrounding speeds: landings reach 0.9, snap-through reaches hundreds.
 _MAX_SPEED_RATIO = 1.0
+# Largest energy that the history gives a body by turning it, over the kinetic energy of its rigid motion.
+_MAX_TURNING_ENERGY = 1.0
 # Largest predicted penetration of a sheet in a step, as a fraction of the block's size, and largest number of the
 # bisections that keep it below.
 _MAX_PENETRATION, _MAX_SHEET_BISECTIONS = 0.025, 3
@@ -125,17 +127,20 @@ class FailedSearch(Guard):
 
 @dataclass(frozen=True)
 class RunawayStep(Guard):
-    """Retry a step in contact in which a node becomes faster than everything around it (physics, section 7).
+    """Retry a step in contact that its history accelerates (physics, section 7).
 
     The elastic force of the history is a dead load. Where contacts crush a body until it snaps through, the minimum is
-    a body length away, however short the step is. Fallback coefficients have no history.
+    a body length away, however short the step is. A crushed body that tumbles gains energy from it in every step.
+    Fallback coefficients have no history.
 
-    max_speed_ratio: largest speed relative to the surrounding speeds.
+    max_speed_ratio: largest speed of a node relative to the surrounding speeds.
+    max_turning_energy: largest energy of a turn by the history, over the kinetic energy of the rigid motion.
     """
 
     name: ClassVar[str] = "RUNAWAY_STEP"
     verdict: ClassVar[Verdict] = Verdict.RETRY
     max_speed_ratio: float = _MAX_SPEED_RATIO
+    max_turning_energy: float = _MAX_TURNING_ENERGY
 
     def is_runaway(self, task: StepTask, velocities: Array) -> bool:
         """Return whether a step that ends with velocities (n, 3) m/s is a runaway step."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 from test_cloth_contact import cloth
 from test_step import DOWN, controls, stationary_pins
 
@@ -17,7 +19,9 @@ from animated import AnimatedCollider
 from builders import scene, static_body
 from dampsim.core.contact.intersections import INVISIBLE_DEPTH
 from dampsim.core.contact_response.contact_solve import ContactSolve
+from dampsim.core.geometry.mesh.rigid_motion import rigid_mode_basis
 from dampsim.core.literature.papers.compare import bar
+from dampsim.core.objective.rigid_prediction import RigidPrediction, dead_load_stiffness, turning_energy
 from dampsim.core.scene.scene import Scene
 from dampsim.core.settle.step_report import Guard, StepReport, Verdict
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
@@ -348,6 +352,63 @@ def test_runaway_step_is_retried() -> None:
             state, _ = impact.without(RunawayStep)
             assert np.abs(state.velocities).max() > speed
     assert retried
+
+
+def tumbling_energy_gain(max_turning_energy: float) -> float:
+    """Return the largest rise of the energy of a stretched block that tumbles on a plane, over its weight times size.
+
+    max_turning_energy: see RunawayStep.
+    """
+    body = block(low=(-0.1, -0.1, 0.05), stiffness=100.0, settle=42.0, bounce=15.0, resolution=60, spacing=0.1)
+    simulation = Simulation(scene(body, last=8, colliders=(plane(),)))
+    stepper, system = simulation.statics.steppers[0], simulation.islands[0].system
+    guard = replace(stepper.policy.runaway_step, max_turning_energy=max_turning_energy)
+    stepper.policy = replace(stepper.policy, runaway_step=guard)
+    run = SimulationRun(simulation, simulation.first_frame(), simulation.sample_frame(1))
+    state, factors = run.frame.state, simulation.controls()[0].stiffness_per_block(1)
+    x = (state.positions - state.positions.mean(axis=0)) * [0.6, 1.2, 1.5]
+    x[:, 2] += 0.02 - x[:, 2].min()
+    spinning = np.cross([6.0, 1.8, 0.0], x - x.mean(axis=0))
+    run.frame = replace(run.frame, state=replace(state, positions=x, velocities=spinning))
+    energies = []
+    for number in range(2, 9):
+        after = run.advance(simulation.sample_frame(number, run.substep_count)).state
+        kinetic = 0.5 * float(system.mass @ (after.velocities**2).sum(axis=1))
+        weight = 9.81 * float(system.mass @ after.positions[:, 2])
+        energies.append(system.elastic_energy(after.positions, factors) + kinetic + weight)
+    rise = np.array(energies) - np.minimum.accumulate(energies)
+    return float(rise.max()) / (9.81 * float(system.mass.sum()) * SIZE)
+
+
+def test_tumbling_body_gains_little_energy() -> None:
+    """Its history turned it faster and faster, and it jumped about on the ground until it had settled."""
+    guarded, free = (tumbling_energy_gain(limit) for limit in (RunawayStep().max_turning_energy, np.inf))
+    assert guarded < 8.0 < 16.0 < free
+
+
+def test_turning_energy_beyond_first_order() -> None:
+    """(2.37) compensates the torque of a load at the spin of the velocities: exactly in small turns of the whole body.
+
+    A part that moves by itself has a spin, but turns no load.
+    """
+    points = np.array(list(itertools.product((-3.0, 3.0), (-2.0, 2.0), (-1.0, 1.0))))
+    mass, h = np.ones(len(points)), 0.1
+    basis = rigid_mode_basis(points, np.zeros((0, 3)), mass)
+    prediction = RigidPrediction(points, np.eye(3), points, None, *np.zeros((2, 3)), np.eye(3), basis, False)
+    pull = 1e3 * points * [1.0, 0.0, 0.0]
+    inertia = dead_load_stiffness(prediction, -pull, mass, h)
+
+    def energy(moved: np.ndarray, part: float = 1.0) -> float:
+        motion = moved, np.broadcast_to([1.0, 0.0, 0.0], moved.shape), (moved - points) / h
+        return turning_energy(prediction, part * pull, part * inertia, motion, mass, h)
+
+    turned = [points @ Rotation.from_rotvec([0.0, 0.0, angle]).as_matrix().T for angle in (0.05, 0.1, 0.2)]
+    energies = [energy(one) for one in turned]
+    np.testing.assert_allclose(np.array(energies[1:]) / energies[:-1], 16.0, rtol=0.05)
+    bent = points.copy()
+    bent[-1] += [0.0, 3.0, 0.0]
+    assert energy(bent) > 1.0
+    assert energy(bent, 1e-6) == 0.0
 
 
 def test_runaway_step_ends_refinement() -> None:
