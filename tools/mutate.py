@@ -305,6 +305,22 @@ NAMED = (
         "core/bodies/muscle_springs.py", 'order = np.argsort(body.dampers, kind="stable")',
         'order = np.argsort(-body.dampers, kind="stable")', "weakest of coincident dampers",
     ),
+    Fault(
+        "core/literature/damping/viscous_dampings.py", "(self.exponent - 2.0) / (self.reference_power * growth)",
+        "self.exponent / (self.reference_power * growth)", "tangent of the power law with its whole exponent",
+    ),
+    Fault(
+        "core/literature/damping/viscous_dampings.py", "linear * (growth ** (0.5 * self.exponent - 1.0)",
+        "linear * (growth ** (self.exponent - 1.0)", "power law with twice its exponent",
+    ),
+    Fault(
+        "core/literature/papers/schmedding_scenes.py", "np.where(scene.block.is_fixed, 0.0, 1.0 / scene.block.mass)",
+        "1.0 / scene.block.mass", "joints move fixed nodes",
+    ),
+    Fault(
+        "core/literature/papers/schmedding_scenes.py", "h * (predicted[first] - predicted[second])",
+        "0.0 * (predicted[first] - predicted[second])", "joints without the predicted velocities",
+    ),
 )  # fmt: skip
 
 # Number of faults drawn per file, and the tests that should detect them, the most specific first.
@@ -389,6 +405,14 @@ DRAWN: dict[str, tuple[int, str]] = {
 
 # Reasons why an undetected fault is harmless, by its file and its line before and after.
 EXPLAINED: dict[str, str] = {
+    "core/geometry/collision/ccd.py: second = np.where(some & (q != 0.0), a / np.where(q != 0.0, q, 1.0), 0.0) → "
+    "second = np.where(some & (q != 0.0), a / np.where(q != 0.0, q, 0.5), 0.0)": (
+        "The result of this placeholder is not used; it only prevents a division by zero."
+    ),
+    "core/literature/damping/torque.py: principal_rates = np.where(has_inertia, along / np.where(has_inertia, values, "
+    "1.0), 0.0) → principal_rates = np.where(has_inertia, along / np.where(has_inertia, values, 0.5), 0.0)": (
+        "The result of this placeholder is not used; it only prevents a division by zero."
+    ),
     "core/geometry/collision/ccd.py: radii = self.radii * (1.0 + 1e-9) + 1e-9 * largest + slack → "
     "radii = self.radii / (1.0 + 1e-9) + 1e-9 * largest + slack": (
         "A second margin of the same size is added, and either is enough for the rounding of squares."

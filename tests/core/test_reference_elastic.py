@@ -22,7 +22,7 @@ from dampsim.core.materials import (
     ShellBending,
     SoftPins,
 )
-from dampsim.core.materials.loads_and_springs import spring_energy
+from dampsim.core.materials.loads_and_springs import Attachments, spring_energy
 from dampsim.core.materials.strain_energy import StrainEnergy
 from dampsim.core.materials.tetrahedra import lumped_mass
 from dampsim.core.system.links import Links, rigid_stiffness
@@ -70,6 +70,25 @@ def test_tetrahedra_stiffness_and_force_match_papers(model: str, project: bool) 
             B = elastic.slopes(lambda y, tet=tet: elastic.gradient(system.rest[tet], y).ravel(), x[tet])  # type: ignore[misc]
             force[elastic.dof(tet)] += w * B.T @ stress(F, 1e5, POISSON).ravel()
         assert_close(energy.value_gradient(x)[1].ravel(), force)
+
+
+def test_attachments_match_formula() -> None:
+    """Each pulls a weighted mean of nodes to the same mean of their targets."""
+    x, *_ = spring_chain()
+    rows, k = np.array([[0.3, 0.7, 0.0, 0.0, 0.0], [0.0, 0.2, 0.0, 0.3, 0.5]]), np.array([10.0, 25.0])
+    targets = np.random.default_rng(6).standard_normal(x.shape)
+    attachments = Attachments(csr_matrix(rows), k, targets)
+    energy, force = 0.0, np.zeros_like(x)
+    for row, stiffness in zip(rows, k, strict=True):
+        way = sum(w * (target - node) for w, target, node in zip(row, targets, x, strict=True))
+        energy += 0.5 * stiffness * float(way @ way)
+        force += stiffness * np.outer(row, way)
+    value, gradient = attachments.value_gradient(x)
+    assert value == pytest.approx(energy, rel=RELATIVE_TOLERANCE)
+    assert_close(-gradient, force)
+    assert_close(attachments.hessian(x, False), np.kron(rows.T @ np.diag(k) @ rows, np.eye(3)))
+    halved = attachments.with_nodal_scale(np.full(len(x), 0.5))
+    assert_close(halved.value_gradient(x)[1], 0.5 * gradient)
 
 
 def test_springs_pins_and_links_match_formulas() -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from damping_cases import MATRIX_METHODS, RELATIVE_TOLERANCE, VELOCITY_METHODS, assert_close, make_damping
-from dampsim.core.literature.damping.clusters import CLUSTERS, Mesh, ring_clusters
+from dampsim.core.literature.damping import torque
+from dampsim.core.literature.damping.clusters import CLUSTERS, Mesh, ring_clusters, whole_body_cluster
 from dampsim.core.literature.damping.damping import BlockwiseDamping, removed_fraction, retained_fraction
 from dampsim.core.literature.damping.torque import TORQUE_SCHEMES
 from dampsim.core.literature.damping.velocity_dampings import largest_edge_eigenvalue
@@ -20,6 +21,25 @@ from references import velocities
 from test_damping import random_bar, random_states
 
 H = 1.0 / 60.0
+
+
+def test_inexact_programme_leaves_no_torque(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The solver of linear programmes stops at 1e-7; the remaining sum and torque are removed."""
+    exact = torque.linprog
+
+    def inexact(*of: object, **more: object) -> object:
+        found = exact(*of, **more)
+        found.x = found.x + 1e-5 * np.random.default_rng(1).standard_normal(len(found.x))
+        return found
+
+    monkeypatch.setattr(torque, "linprog", inexact)
+    system = random_bar(False)
+    mesh, x = Mesh.from_elements(system.mass, system.blocks[0].groups), random_states(system, 1)[0].positions
+    forces = np.random.default_rng(2).standard_normal(x.shape)
+    made = torque.remove_torque(forces, x, whole_body_cluster(mesh), "PROGRAMME")
+    size = np.abs(made).sum()
+    assert np.abs(made.sum(axis=0)).max() < 1e-12 * size
+    assert np.abs(np.cross(x - x.mean(axis=0), made).sum(axis=0)).max() < 1e-12 * size
 
 
 def test_velocity_dampings_have_references() -> None:

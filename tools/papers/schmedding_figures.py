@@ -244,7 +244,7 @@ def _bridge() -> tuple[str, dict[str, Any]]:
         "\n## Figure 3: bars fall on a rope bridge\n\n"
         "Nine planks of 24 tetrahedra (E = 200 kPa) are joined by springs of 40 kN/m along their sides; the outer sides are pinned. Two soft bars\n"
         "fall on them at 1 m/s. Nodes of bars and planks repel each other with a penalty of 2 kN/m. For the damping, the whole bridge is one piece,\n"
-        "and the springs are elements of it.\n\n"
+        "and the springs are elements of it. [methods.md](methods.md) has the bridge with local constraints instead of springs.\n\n"
         + pictures("sch_figure3", "Bars on a rope bridge: springs, the paper's own, DampSim's dials", panels + ours.panels(times, "Plank"), 3,
                    np.array([-0.05, -0.05, -0.3]), np.array([1.4, 0.65, 0.4]), 300.0)
         + _under_dials(ours) + "\n" + _table(steps)
