@@ -30,6 +30,7 @@ from ..system.state import State
 from ..system.system import System
 from .step_policy import DeepOverlaps, Minimiser, SpentWork, StepPolicy
 from .step_task import SearchResult, StepTask
+from .stretch_limit import StretchLimit
 from .violence import Violence
 
 # Nodes of a system without contacts whose share in the work is counted. More of them only make each evaluation slower,
@@ -78,7 +79,7 @@ class Stepper(FactorisedSystem):
         is_solid = all(block.is_solid for block in system.blocks)
         deep_overlaps = DeepOverlaps.of_solids() if is_solid else DeepOverlaps()
         self.policy = StepPolicy(spent_work=spent_work, deep_overlaps=deep_overlaps)
-        self._push_out = PushOut(system, self.free)
+        self._push_out, self._stretch_limit = PushOut(system, self.free), StretchLimit(system)
 
     def step(
         self,
@@ -174,9 +175,18 @@ class Stepper(FactorisedSystem):
             meter.limit = meter.spent + max((end_of_work - meter.spent) / (count - place), 0.0)
             solution = self._attempt(part, attempt, guards)
             report = report.with_search(solution.minimum)
-            state = guard.end_part(part, solution.state_after(True))
+            state = self._limit_stretch(part, guard.end_part(part, solution.state_after(True)), solution)
         has_converged, report = report.has_converged, replace(report.with_end(True), residual=1.0)
         return SearchResult(state, report, is_calmed=True, has_converged=has_converged)
+
+    def _limit_stretch(self, part: StepTask, after: State, solution: _Solution) -> State:
+        """Return the state after a calm part of a step with limited strains of sheets, see ExcessiveStretch."""
+        potential, distance = solution.problem.contacts, np.inf
+        if solution.contact is not None:
+            state = solution.contact.detection.state
+            distance = float(state.contact_distance[[not one.is_collider for one in state.model.surfaces]].min())
+        contacts = None if potential is None else potential.contacts
+        return self.policy.excessive_stretch.limit_part(part, after, self._stretch_limit, contacts, distance)
 
     def _solve_part(self, part: StepTask) -> _Solution:
         """Minimise the objective of a part by one attempt after another, until the policy accepts one."""

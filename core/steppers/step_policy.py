@@ -45,6 +45,7 @@ from .shape_limit import (
     too_fast_regions,
 )
 from .step_task import SearchResult, StepTask
+from .stretch_limit import ExcessiveStretch
 from .violence import Violence, max_kinematic_displacement
 
 Minimiser = Callable[[Any, Array, Tolerance], Minimum]
@@ -507,6 +508,7 @@ GUARDS: tuple[type[Guard], ...] = (
     FailedAttempts,
     RemainingIntersections,
     SpentWork,
+    ExcessiveStretch,
     ExcessiveMotion,
     DeepOverlaps,
 )
@@ -527,6 +529,7 @@ class StepPolicy:
     slow_progress: SlowProgress = SlowProgress()
     failed_attempts: FailedAttempts = FailedAttempts()
     spent_work: SpentWork = SpentWork()
+    excessive_stretch: ExcessiveStretch = field(default_factory=ExcessiveStretch)
     excessive_motion: ExcessiveMotion = ExcessiveMotion()
     deep_overlaps: DeepOverlaps = DeepOverlaps()
     max_bisections: int = _MAX_BISECTIONS
