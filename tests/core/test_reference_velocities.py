@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from damping_cases import MATRIX_METHODS, RELATIVE_TOLERANCE, VELOCITY_METHODS, assert_close, make_damping
 from dampsim.core.literature.damping import torque
@@ -40,6 +41,21 @@ def test_inexact_programme_leaves_no_torque(monkeypatch: pytest.MonkeyPatch) -> 
     size = np.abs(made).sum()
     assert np.abs(made.sum(axis=0)).max() < 1e-12 * size
     assert np.abs(np.cross(x - x.mean(axis=0), made).sum(axis=0)).max() < 1e-12 * size
+
+
+def test_large_mesh_needs_no_dense_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest eigenvalue of a star of n equal masses is n/m."""
+    count = 200
+    edges = np.stack([np.zeros(count - 1, dtype=np.int64), np.arange(1, count)], axis=1)
+    dense = csr_matrix.toarray
+
+    def small_only(matrix: csr_matrix) -> np.ndarray:
+        assert matrix.shape[0] < count
+        return np.asarray(dense(matrix))
+
+    monkeypatch.setattr(csr_matrix, "toarray", small_only)
+    found = largest_edge_eigenvalue(Mesh(np.full(count, 0.5), edges, ()))
+    assert found == pytest.approx(2.0 * count, rel=1e-6)
 
 
 def test_velocity_dampings_have_references() -> None:
