@@ -117,7 +117,7 @@ def limit_shape(
     return replace(end, positions=x, velocities=v, history=history)
 
 
-def too_fast_regions(system: System, end: State, falls: Array, max_speed: float) -> list[int]:
+def _too_fast_regions(system: System, end: State, falls: Array, max_speed: float) -> list[int]:
     """Return the indices of regions with a free node faster than max_speed m/s, besides their falls (r, 3) m/s."""
     limit = (1.0 + _ROUNDING) * max_speed
     found = []
@@ -130,13 +130,17 @@ def too_fast_regions(system: System, end: State, falls: Array, max_speed: float)
 def limit_speeds(system: System, end: State, falls: Array, max_speed: float) -> State:
     """Return a state in which no free node is faster than max_speed m/s, besides the falls of the regions.
 
-    Pinned regions are only slowed down where they are too fast: the end of a rope that straightens. The others keep
-    their momentum. Their velocities of deformation, and then those of their turn, are reduced by the same factor.
+    The state itself is returned if none is. Pinned regions are only slowed down where they are too fast: the end of a
+    rope that straightens. The others keep their momentum. Their velocities of deformation, and then those of their
+    turn, are reduced by the same factor.
 
     falls: (r, 3) m/s, see Violence.
     """
+    places = _too_fast_regions(system, end, falls, max_speed)
+    if not places:
+        return end
     v = end.velocities.copy()
-    for place in too_fast_regions(system, end, falls, max_speed):
+    for place in places:
         region, fall = system.regions[place], falls[place]
         own = take_rows(v, region.free) - fall
         if len(region.constrained_nodes):

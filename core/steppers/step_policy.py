@@ -42,11 +42,10 @@ from .shape_limit import (
     overstretched_regions,
     restarted_history,
     rigid_speed,
-    too_fast_regions,
 )
 from .step_task import SearchResult, StepTask
 from .stretch_limit import ExcessiveStretch
-from .violence import Violence, max_kinematic_displacement
+from .violence import Violence, external_accelerations, max_kinematic_displacement
 
 Minimiser = Callable[[Any, Array, Tolerance], Minimum]
 """Function that minimises the objectives of its stepper, which are of the kind that it needs."""
@@ -73,6 +72,8 @@ _SOLID_CRUSHING_BUDGET, _SOLID_CRUSHING_RESERVE = 700.0, 300.0
 _SHEET_BUDGET, _SHEET_DETECTION, _SHEET_MIN_EVALUATIONS = 8000.0, 20.0, 16
 # Work of a frame in which animated points crush woven cloth, work for its end, and largest number of halvings.
 _WOVEN_CRUSHING_BUDGET, _WOVEN_CRUSHING_RESERVE, _MAX_HALVINGS = 600.0, 300.0, 2
+# Work of a frame of ropes and nets, the same where animated points crush them, and work for its end.
+_NET_BUDGET, _NET_CRUSHING_BUDGET, _NET_RESERVE = 3000.0, 1500.0, 300.0
 # Smallest number of bisections of the rest of a step that is brought to an end, and motion of colliders and pins in a
 # part of it, in sizes of the system.
 _MIN_FINAL_BISECTIONS, _MAX_PART_MOTION = 2, 0.5
@@ -167,7 +168,7 @@ class RunawayStep(Guard):
         # Most steps pass this cheap test. The full surrounding speed is only larger, and may need many points.
         return exceeds_limit(surrounding_speed) and exceeds_limit(
             max(surrounding_speed, max_kinematic_displacement(task.inputs) / h)
-            + h * max_norm(_external_accelerations(system, task.inputs))
+            + h * max_norm(external_accelerations(system, task.inputs))
         )
 
 
@@ -254,6 +255,20 @@ class SpentWork(Guard):
             crushing_budget=_SOLID_CRUSHING_BUDGET,
             crushing_reserve=_SOLID_CRUSHING_RESERVE,
             crushing_costs=WorkCosts.of_crushed_solids(),
+        )
+
+    @staticmethod
+    def of_nets() -> SpentWork:
+        """Return the guard of ropes and nets."""
+        costs = WorkCosts.of_nets()
+        return SpentWork(
+            budget=_NET_BUDGET,
+            reserve=_NET_RESERVE,
+            crushing_budget=_NET_CRUSHING_BUDGET,
+            halves_calm_budget=True,
+            crushing_reserve=_NET_RESERVE,
+            crushing_costs=costs,
+            calm_costs=costs,
         )
 
     @staticmethod
@@ -348,6 +363,7 @@ class ExcessiveMotion(Guard):
     max_speed_ratio: largest speed over that of animated points, after rough steps.
     max_rebound_ratio: largest speed over that of the impact, after all steps. External forces add to it.
     remaining_speed: fraction of the fastest speed of deformation that a rough step may keep.
+    limits_spent_steps: whether the largest speed also holds after steps that spent their work, however calm they were.
     """
 
     name: ClassVar[str] = "EXCESSIVE_MOTION"
@@ -357,6 +373,7 @@ class ExcessiveMotion(Guard):
     max_speed_ratio: float = _MAX_IMPACT_SPEED_RATIO
     max_rebound_ratio: float = _MAX_REBOUND_RATIO
     remaining_speed: float = _REMAINING_SPEED
+    limits_spent_steps: bool = False
 
     def applies(
         self, system: System, start: State, end: State, inputs: Inputs, h: float, *, violence: Violence, is_rough: bool
@@ -389,13 +406,12 @@ class ExcessiveMotion(Guard):
         Vibrations and whips would exceed it after steps that converged, too.
         """
         falls = task.violence.after_fall(task.system, after, task.inputs, task.h).falls
-        if falls is None or not (task.violence.is_crushing and task.meter.is_limited):
+        is_limited = task.violence.is_crushing or self.limits_spent_steps
+        if falls is None or not (is_limited and task.meter.is_limited):
             return after
         max_speed = self.max_rebound_ratio * task.violence.impact_speed
-        too_fast = too_fast_regions(task.system, after, falls, max_speed)
-        if not self.fires(bool(too_fast), task.counts):
-            return after
-        return limit_speeds(task.system, after, falls, max_speed)
+        limited = limit_speeds(task.system, after, falls, max_speed)
+        return limited if self.fires(limited is not after, task.counts) else after
 
     def limit(
         self,
@@ -428,7 +444,7 @@ class ExcessiveMotion(Guard):
         if is_rough:
             last_speed = max(self.remaining_speed * last_speed, rigid_speed(system, start))
         surrounding_speed = max(last_speed, impact_speed)
-        return surrounding_speed + h * max_norm(_external_accelerations(system, inputs))
+        return surrounding_speed + h * max_norm(external_accelerations(system, inputs))
 
 
 @dataclass(frozen=True)
@@ -467,13 +483,13 @@ class DeepOverlaps(Guard):
         collisions = CollisionState.of(
             system.contact, task.state.positions, [one.contact for one in task.inputs], factors, task.h
         )
-        speed = task.violence.animated_speed
+        speed = task.violence.impact_speed
 
         def is_allowed(positions: Array, is_hit: Mask | None = None) -> bool:
             shape = replace(after, positions=positions)
             if overstretched_regions(system, after, shape, task.inputs, self.max_ratio):
                 return False
-            # Kinetic energy of the nodes that are hit, by default of all, at the speed of the fastest animated point.
+            # Kinetic energy of the nodes that are hit, by default of all, at the speed of the impact.
             impact = 0.5 * float((system.mass if is_hit is None else system.mass[is_hit]).sum()) * speed**2
             before, pushed = (system.elastic_energy(x, factors) for x in (after.positions, positions))
             return pushed <= max(self.max_energy_ratio * before, impact)
@@ -588,8 +604,3 @@ def _switched_off(guards: StepPolicy | ContactGuards, kind: type[Guard]) -> dict
     """Return the fields with guards of a kind, switched off."""
     values = {one.name: getattr(guards, one.name) for one in fields(guards)}
     return {name: replace(value, is_enabled=False) for name, value in values.items() if isinstance(value, kind)}
-
-
-def _external_accelerations(system: System, inputs: Inputs) -> Array:
-    """Return the external accelerations of all nodes, (n, 3) m/s^2, or (1, 3) if they are uniform."""
-    return np.atleast_2d(system.acceleration(inputs, np.arange(len(system.rest))))

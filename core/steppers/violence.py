@@ -69,7 +69,7 @@ class Violence:
             is_hit = collider_motion > _MIN_CRUSHING_MOTION
             is_crushed = is_hit or pin_motion > _MIN_PIN_MOTION
         crushing = _CALMING_STEPS if is_crushed else max(crushing - 1, 0)
-        if not crushing:
+        if not crushing and not spent:
             return Violence(motion, crushing, spent, is_hit, fastest / h)
         falls = np.zeros((len(system.regions), 3))
         if own.impact is None:
@@ -97,7 +97,7 @@ class Violence:
         """
         if self.falls is None or not system.regions:
             return self
-        accelerations = np.atleast_2d(system.acceleration(inputs, np.arange(len(system.rest))))
+        accelerations = external_accelerations(system, inputs)
         falls = self.falls.copy()
         for place, region in enumerate(system.regions):
             weights = take_rows(system.mass, region.free)
@@ -120,6 +120,11 @@ class Violence:
             return history
         impact = None if self.falls is None else np.array([self.impact_speed, *self.falls.ravel()])
         return history.with_block(system.name, replace(own, violence=counts, impact=impact))
+
+
+def external_accelerations(system: System, inputs: Inputs) -> Array:
+    """Return the external accelerations of all nodes, (n, 3) m/s^2, or (1, 3) if they are uniform."""
+    return np.atleast_2d(system.acceleration(inputs, np.arange(len(system.rest))))
 
 
 def max_kinematic_displacement(inputs: Inputs) -> float:

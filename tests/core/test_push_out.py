@@ -265,6 +265,12 @@ def test_cut_body_is_flattened() -> None:
     assert frames[-1].speed < 1.0
 
 
+@pytest.mark.parametrize(("name", "kind", "before"), [("teleport", "HAIR", 0.080), ("plates", "ROPE", 0.022)])
+def test_threads_leave_colliders_after_hit(name: str, kind: str, before: float) -> None:
+    """Once the collider had stopped, any push-out had too much energy compared with its speed."""
+    assert list(run_violent(violent_scene(name, kind)))[-1].depth < 0.002 < before
+
+
 def test_flattened_body_keeps_its_pins() -> None:
     """It lies between its pins and the collider. Without pins, it can leave as a whole instead."""
     step, push = pinned_ball_in(collider_surface(box_across(0.0)))

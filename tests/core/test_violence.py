@@ -146,7 +146,7 @@ def test_budget_by_violence() -> None:
     """Only violence reduces the budget, and successive steps that spend it reduce it further."""
     # A unit takes about a millisecond, for all kinds of crushed bodies.
     assert SpentWork.of_woven_cloth().crushing_budget <= SpentWork.of_solids().crushing_budget
-    for guard in (SpentWork(), SpentWork.of_solids(), SpentWork.of_woven_cloth()):
+    for guard in (SpentWork(), SpentWork.of_solids(), SpentWork.of_nets(), SpentWork.of_woven_cloth()):
         calm, crushed, thrown = (guard.max_work(violence(motion)) for motion in (0.2, 0.7, 1.5))
         assert calm == math.inf
         assert guard.budget >= crushed > thrown
@@ -249,6 +249,29 @@ def test_costs_of_kinds() -> None:
         before = solid.spent
         solid.charge_evaluations(1.0)
         assert solid.spent - before == pytest.approx(1.0 + nodes / 100.0)
+
+
+def test_nets_may_search_longer() -> None:
+    """An evaluation of a net takes a tenth of a millisecond. It counted as 10 units, so 0.1 s ended each frame."""
+    guard, nodes = SpentWork.of_nets(), 81
+    for found in (Violence(), violence(0.7)):
+        meter = guard.meter(nodes, 1)
+        meter.begin_step(guard.max_work(found), guard.costs(found))
+        meter.charge_evaluations(guard.costs(found).newton * 5000.0)
+        assert not meter.is_spent
+    # A net of 1,000 nodes ends in time: its evaluation takes about a millisecond.
+    large = guard.meter(1000, 1)
+    large.begin_step(guard.max_work(violence(0.7)), guard.costs(violence(0.7)))
+    large.charge_evaluations(guard.crushing_costs.newton * 1500.0)
+    assert large.is_spent
+
+
+@pytest.mark.parametrize(("name", "seed", "before"), [("plates", 513, 1.5), ("swing", 540, 1.17)])
+def test_net_keeps_its_size(name: str, seed: int, before: float) -> None:
+    """A net between slow plates was stretched to 1.5 times its size while its searches spent their work."""
+    frames = list(run_violent(replace(random_hit(name, "SPRINGS", seed), last=13)))
+    assert max(one.size for one in frames) < 1.16 < before
+    assert max(one.depth for one in frames) < 0.05
 
 
 def test_exhausted_search_spends_work() -> None:
