@@ -164,7 +164,8 @@ def known_swings(numbers: Array | None, count: int) -> list[SlackSwing] | None:
 def has_search(numbers: Array | None) -> bool:
     """Return whether any of the swings in an array of the history may search the equilibrium in its step."""
     # The time that is left is negative in others, see SlackSwing.numbers().
-    return numbers is not None and numbers.ndim == 2 and bool((numbers[:, 3] >= 0.0).any())
+    width = SlackSwing.numbers([UNKNOWN_SWING]).shape[1]
+    return numbers is not None and numbers.shape[1:] == (width,) and bool((numbers[:, 3] >= 0.0).any())
 
 
 def next_slack_swing(

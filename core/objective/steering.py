@@ -320,7 +320,10 @@ class _SteeredStep:
             return last.after(law, h)
         velocity = reference_velocity(context, region, self.stepper.region_slices[place]).at_undeformed
         jump = float(np.abs(velocity - take_rows(context.state.reference, region.free)).max())
-        if jump / law.natural_frequency > _NEW_SWING_FRACTION * last.swing * math.exp(-max(last.phase, 0.0)):
+        # While a motion slows down, each step begins a new swing, until the motion ends.
+        has_just_begun = last.phase < law.decay * (1.5 * h - law.time_to_peak)
+        least = 0.0 if has_just_begun else _NEW_SWING_FRACTION * last.swing * math.exp(-max(last.phase, 0.0))
+        if jump / law.natural_frequency > least:
             # What is left of the former swing may be larger than the new one.
             y, _, error = self._deflection(place, factors)
             former_swing = _largest(y)

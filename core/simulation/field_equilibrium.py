@@ -26,6 +26,8 @@ from .statics import StaticSolver
 # The equilibrium is known once the next estimate is this near, as a fraction of the size.
 _TOLERANCE = 1e-4
 _MAX_STEPS = 16
+# Searches after which the distance must have decreased to a part of the first one.
+_TRIAL_STEPS, _TRIAL_DECREASE = 4, 0.5
 # Longest step as a fraction of the size, the decrease of the distance below which a step is shortened, and its
 # shortest part.
 _LONGEST_STEP, _REQUIRED_DECREASE, _SHORTEST_PART = 0.5, 0.7, 1.0 / 16.0
@@ -59,11 +61,17 @@ def find_field_equilibrium(
     system, factors = statics.islands[island].system, statics.stiffness_factors(island)
     size = min(block.size for block in system.blocks)
     start, step, part, distance = state, np.zeros_like(state.positions), 1.0, np.inf
-    for _ in range(_MAX_STEPS):
+    cut_count, first_distance = statics.progress.cut_count, np.inf
+    for number in range(_MAX_STEPS):
         fields = statics.fields_at(island, state)
         after = statics.equilibrium_under(island, loads, state)
         move = after.positions - state.positions
         last_distance, distance = distance, float(np.abs(move).max()) / size
+        if number == 0:
+            first_distance = distance
+        is_hopeless = number >= _TRIAL_STEPS and distance > _TRIAL_DECREASE * first_distance
+        if is_hopeless or statics.progress.cut_count > cut_count:
+            return None
         if distance <= _TOLERANCE:
             accelerations = statics.acceleration_under(island, loads, fields)
             return FieldEquilibrium(after, accelerations, acceleration_gradient(loads, fields))

@@ -19,6 +19,7 @@ from ..scene.scene import Scene
 from ..settle.geometric_stiffness import estimated_regions, with_geometric_stiffness, with_minimum_eigenvalues
 from ..system.inputs import Inputs
 from ..system.region import Region
+from ..system.state import State
 from .assembly import Island
 from .body_forces import BodyLoad, acceleration_gradient, body_loads
 from .dials import DialInterpreter, has_natural_bounce
@@ -99,6 +100,7 @@ class LoadVersions:
         end: Sequence[BodyLoad],
         settings: Sequence[Settings],
         poses: Sequence[Sequence[BlockPose]] = (),
+        state: State | None = None,
     ) -> LoadVersion:
         """Return the version of an island for a step.
 
@@ -106,6 +108,7 @@ class LoadVersions:
 
         start, end: loads of the island's bodies at the start and the end of the step.  settings: of these bodies.
         poses: of the island at the start and the end of the step; () for that of the first frame.
+        state: of the island at the start of the step; None if nothing touches it.
         """
         first = self._loads_at_start(island)
         if all(one.is_same(other) for one, other in zip(end, first, strict=True)):
@@ -115,9 +118,28 @@ class LoadVersions:
             return self._first
         # The islands take turns in each substep, so that one memo for all would keep none of many versions.
         versions = self._versions.setdefault(island, Memo(_CACHED_VERSIONS))
-        has_first_pose = all(self._is_first_pose(island, one) for one in poses)
-        key = (has_first_pose, *(one.key for one in end))
-        return versions.get(key, lambda: self._build(island, tuple(end), has_first_pose))
+        can_hold = self._can_hold(island, end, settings, poses, state)
+        key = (can_hold, *(one.key for one in end))
+        return versions.get(key, lambda: self._build(island, tuple(end), can_hold))
+
+    def _can_hold(
+        self,
+        island: int,
+        loads: Sequence[BodyLoad],
+        settings: Sequence[Settings],
+        poses: Sequence[Sequence[BlockPose]],
+        state: State | None,
+    ) -> bool:
+        """Return whether an island rests in its fields as it would in the first pose, with nothing else that acts."""
+        statics = self._first.statics
+        return (
+            any(one.accelerating_fields for one in loads)
+            and not any(one.has_wind for one in loads)
+            and not any(block.is_driven for pose in poses for block in pose)
+            and all(self._is_first_pose(island, pose) for pose in poses)
+            and np.array_equal(statics.stiffness_factors(island, settings), statics.stiffness_factors(island))
+            and (state is None or not statics.islands[island].system.touched_regions(state))
+        )
 
     def _is_first_pose(self, island: int, pose: Sequence[BlockPose]) -> bool:
         """Return whether the pins and the animated meshes of an island are where they were at the first frame."""
@@ -148,7 +170,7 @@ class LoadVersions:
             and not any(has_natural_bounce(kind, one) for kind, one in zip(kinds, settings, strict=True))
         )
 
-    def _build(self, island: int, loads: Sequence[BodyLoad], has_first_pose: bool) -> LoadVersion:
+    def _build(self, island: int, loads: Sequence[BodyLoad], can_hold: bool) -> LoadVersion:
         statics = self._first.statics
         posed = statics.posed_state(island)
         fields = statics.fields_at(island, posed)
@@ -158,14 +180,14 @@ class LoadVersions:
             return self._first
         later = statics.acceleration_under(island, loads, statics.fields_at(island, posed, _LATER))
         is_steady = np.array_equal(acceleration, later)
-        regions, held = regions_under_loads(statics, island, loads, acceleration, is_steady and has_first_pose)
+        regions, held = regions_under_loads(statics, island, loads, acceleration, is_steady and can_hold)
         other = statics.with_regions(island, regions)
         # Their limit between taut and slack refers to the weight. The steppers keep the gravity that inputs replace.
         mean = mean_acceleration(statics.islands[island], acceleration)
         dials = DialInterpreter(self._scene, other.with_island_gravity(island, mean))
         system, gradient = other.islands[island].system, acceleration_gradient(loads, fields)
         if held is None and not (
-            is_steady and 0.0 < _relative_gradient(statics, island, regions, gradient) <= _MAX_GRADIENT
+            is_steady and gradient.any() and _is_flat(statics, island, regions, gradient, _MAX_GRADIENT)
         ):
             return LoadVersion(other, dials)
         return LoadVersion(other, dials, np.average(acceleration, 0, system.mass), held)
@@ -190,11 +212,11 @@ def _free_nodes(island: Island) -> Index:
     return np.concatenate([region.free for region in island.system.regions])
 
 
-def _relative_gradient(statics: StaticSolver, island: int, regions: Sequence[Region], gradient: Array) -> float:
-    """Return the largest gradient (n, 3, 3) 1/s^2 of an island's accelerations over its smallest first eigenvalue."""
+def _is_flat(statics: StaticSolver, island: int, regions: Sequence[Region], gradient: Array, limit: float) -> bool:
+    """Return whether no gradient (n, 3, 3) 1/s^2 of accelerations exceeds a part of the smallest first eigenvalue."""
     factors, system = statics.stiffness_factors(island), statics.islands[island].system
     slowest = min(system.effective_eigenvalue(region, factors) for region in regions)
-    return float(np.linalg.norm(gradient, axis=(1, 2)).max()) / slowest
+    return float(np.linalg.norm(gradient, axis=(1, 2)).max()) <= limit * slowest
 
 
 def regions_under_loads(
@@ -206,7 +228,7 @@ def regions_under_loads(
     Second, return the accelerations (n, 3) m/s^2 of the nodes in equilibrium, if each step can hold them.
 
     loads: of the island's bodies.  acceleration: (n, 3) m/s^2, of its nodes before they are deflected.
-    can_hold: whether fields do not change with time.
+    can_hold: whether the steps may hold the fields, which do not change with time then.
     """
     data, factors, posed = statics.islands[island], statics.stiffness_factors(island), statics.posed_state(island)
     mean, is_uniform = mean_acceleration(data, acceleration), is_uniform_load(data, acceleration)
@@ -225,7 +247,8 @@ def regions_under_loads(
         if found is not None:
             held = found.accelerations
             regions = with_geometric_stiffness(system, found.state, factors, posed.positions, held)
-            is_flat = _relative_gradient(statics, island, regions, found.gradient) <= _MAX_FLAT_GRADIENT
-            if is_flat or found.is_stable(system, factors):
+            if _is_flat(statics, island, regions, found.gradient, _MAX_FLAT_GRADIENT) or found.is_stable(
+                system, factors
+            ):
                 return regions, held
     return with_geometric_stiffness(system, state, factors, posed.positions, there, gradient), None

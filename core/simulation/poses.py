@@ -40,6 +40,11 @@ class BlockPose:
     pressure_change: float = 0.0
     load: BodyLoad | None = None
 
+    @property
+    def is_driven(self) -> bool:
+        """Whether fibres or the pressure of the air act on the block."""
+        return self.contraction != 0.0 or self.pressure_change != 0.0
+
     def has_place_of(self, other: BlockPose) -> bool:
         """Return whether the pins and the animated mesh are at the same places as in another pose."""
         pairs = zip((self.targets, *(self.mesh or ())), (other.targets, *(other.mesh or ())), strict=True)

@@ -262,7 +262,7 @@ class Simulation:
                 next_loads = weighted(island, loads_of(next_pose[k]), island_settings)
                 loaded = version.loads.first
                 if held[k]:
-                    loaded = version.loads.version_for(k, loads, next_loads, island_settings, poses)
+                    loaded = version.loads.version_for(k, loads, next_loads, island_settings, poses, island_state)
                 fields = FieldAccelerations(island, island_state, island_settings, sample.frame, h)
                 inputs = with_accelerations(island, inputs, loads, next_loads, self.scene.gravity, fields)
                 inputs = self._air.with_air(island, inputs, loads, next_loads, island_state, sample.frame, h)

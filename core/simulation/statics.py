@@ -153,7 +153,7 @@ class StaticSolver:
         factor_source: solver that resolves the stiffness dials; this one if None.
         progress: receives the progress of each search.
         """
-        self._progress, self._factor_source = progress or StageProgress(), factor_source
+        self.progress, self._factor_source = progress or StageProgress(), factor_source
         self._scene, self.assembly, self.first_sample = scene, assembly, first_sample
         self.pose_evaluator = PoseEvaluator(scene, assembly)
         self.islands = [with_gravity(one, self._settings(one)) for one in assembly.islands]
@@ -184,7 +184,7 @@ class StaticSolver:
                     node_weights = self._node_weights(number, place, bodies[k].settings)
                     weight = weight if node_weights is None else node_weights[:, None] * weight
                     nodes, factor = state.positions[island.system.slices[place]], float(factors[place])
-                    models[k] = solve_rest_shape(model, surface, nodes, weight, factor, self._progress)
+                    models[k] = solve_rest_shape(model, surface, nodes, weight, factor, self.progress)
         return rebuild_islands(self._scene, Assembly(tuple(models), tuple(self.islands)))
 
     def _add_gravity_stiffness(self) -> None:
@@ -236,7 +236,7 @@ class StaticSolver:
     def without_progress(self) -> StaticSolver:
         """Return the solver for searches after the preparation, which report no progress."""
         other = copy(self)
-        other._progress = StageProgress()
+        other.progress = StageProgress()
         return other
 
     def posed_state(self, island: int) -> State:
@@ -337,7 +337,7 @@ class StaticSolver:
         tolerance = min([1e-3, *(self._scene.bodies[k].settings.tolerance for k in island_data.bodies)])
         yarns = yarn_dials(island_data.system, self._settings(island_data)) if allow_sliding else ()
         return solve_static_equilibrium(
-            self.steppers[island], initial, inputs, tolerance, factors, yarns, self._progress
+            self.steppers[island], initial, inputs, tolerance, factors, yarns, self.progress
         )
 
     def contracted_state(self, island: int, sample: SceneSample, state: State) -> State:
@@ -345,7 +345,7 @@ class StaticSolver:
         island_data, factors = self.islands[island], self.stiffness_factors(island)
         stepper = make_stepper(replace(island_data.system, gravity=np.zeros(3)))
         inputs = without_contact(self.pose_evaluator.stationary_inputs(island_data, sample))
-        return solve_static_equilibrium(stepper, state, inputs, _SAG_TOLERANCE, factors, progress=self._progress)
+        return solve_static_equilibrium(stepper, state, inputs, _SAG_TOLERANCE, factors, progress=self.progress)
 
     def rests_on_contact(self, island: int, sample: SceneSample, state: State) -> bool:
         """Return whether an island has contact forces, and no penetration that is deep enough to be visible."""
@@ -374,7 +374,7 @@ class StaticSolver:
 
         loads: of the island's bodies, without contact; None for those of the sample, with contact.
         """
-        cut_count = self._progress.cut_count
+        cut_count = self.progress.cut_count
         island_data = self.islands[island]
         island_settings = self._settings(island_data)
         acting = body_loads(island_data, sample, island_settings) if loads is None else loads
@@ -393,7 +393,7 @@ class StaticSolver:
             current = after
             if move <= tolerance * size:
                 return current
-            if not move <= _REQUIRED_DECREASE * last_move or self._progress.cut_count > cut_count:
+            if not move <= _REQUIRED_DECREASE * last_move or self.progress.cut_count > cut_count:
                 return state
             last_move = move
 
@@ -450,13 +450,13 @@ class StaticSolver:
                 state = self.hanging_state(island, factors)
             else:
                 state = solve_static_equilibrium(
-                    solver, initial, inputs, _SAG_TOLERANCE, factors, progress=self._progress
+                    solver, initial, inputs, _SAG_TOLERANCE, factors, progress=self.progress
                 )
             return self._sag_depth(isolated, block_index, state)
 
-        cut_count = self._progress.cut_count
+        cut_count = self.progress.cut_count
         # Always start from the same guess, so that a frame does not depend on earlier solves.
-        factor = stiffness_for_sag(sag_at, target_sag, guess, lambda: self._progress.cut_count > cut_count)
+        factor = stiffness_for_sag(sag_at, target_sag, guess, lambda: self.progress.cut_count > cut_count)
         return BASE_YOUNG * factor
 
     def with_part_weights(
@@ -524,15 +524,15 @@ class StaticSolver:
                 node_weights = 1.0 + shares[:, 1:] @ (weights - 1.0)
                 inputs[place] = replace(inputs[place], acceleration=node_weights[:, None] * system.gravity)
                 state = solve_static_equilibrium(
-                    stepper, start, tuple(inputs), _SAG_TOLERANCE, factors, progress=self._progress
+                    stepper, start, tuple(inputs), _SAG_TOLERANCE, factors, progress=self.progress
                 )
                 known[key] = self._surface_displacements(isolated, place, state)
             return known[key]
 
-        sizes, cut_count = [part_size(body, one) for one in vertices], self._progress.cut_count
+        sizes, cut_count = [part_size(body, one) for one in vertices], self.progress.cut_count
 
         def is_cut() -> bool:
-            return self._progress.cut_count > cut_count
+            return self.progress.cut_count > cut_count
 
         def sag_of(part: int, inverse_weight: float) -> float:
             trial = found.copy()
