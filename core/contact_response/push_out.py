@@ -122,6 +122,19 @@ class PushOut:
                 overlaps, _ = self._movable_overlaps(state, y, is_common, attached)
         return best
 
+    def depth(self, state: CollisionState, x: Array) -> float:
+        """Return the largest depth of pieces that are not attached, at x (n, 3) m, relative to the smaller size."""
+        overlaps = _overlaps_at(state, x)
+        if not len(overlaps.depths):
+            return 0.0
+        attached = attached_points(state, state.points_at(x), self._free, self._piece_of_node)
+        return find_overlaps(state, state.points_at(x), attached=attached).deepest if attached else overlaps.deepest
+
+    def initial_depth(self, state: CollisionState) -> float:
+        """Return the depth() at the start of the step."""
+        attached = attached_points(state, state.start, self._free, self._piece_of_node)
+        return find_overlaps(state, state.start, attached=attached).deepest
+
     def flatten(
         self, state: CollisionState, x: Array, max_depth: float, is_allowed: Callable[[Array, Mask], bool]
     ) -> tuple[Array, Mask]:

@@ -28,7 +28,8 @@ from ..solvers.objective import Minimum, Outcome, Tolerance
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
-from .step_policy import DeepOverlaps, ExcessiveMotion, Minimiser, SpentWork, StepPolicy
+from .deep_overlaps import DeepOverlaps
+from .step_policy import ExcessiveMotion, Minimiser, SpentWork, StepPolicy
 from .step_task import SearchResult, StepTask
 from .stretch_limit import StretchLimit
 from .violence import Violence
@@ -120,6 +121,7 @@ class Stepper(FactorisedSystem):
             return state, result.report
         after = policy.excessive_motion.limit_end(task, result)
         after = relax(self.system, start, after, h)
+        task = policy.deep_overlaps.judge(task, result, after, self._push_out, self.size)
         after = policy.deep_overlaps.push_out(task, after, self._push_out)
         after = policy.excessive_motion.limit_speed(task, after)
         after = count_still_step(self.system, start, after, inputs, h, controls, result.is_regular)

@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..base.arrays import Array, Mask, take_rows
-from ..contact.collision_state import CollisionState
+from ..base.arrays import Array, take_rows
 from ..contact_response.contact_guards import (
     ChangedContacts,
     ContactGuards,
@@ -23,7 +22,6 @@ from ..contact_response.contact_guards import (
     RemainingIntersections,
     TunnelledContacts,
 )
-from ..contact_response.push_out import PushOut
 from ..settle.controls import Controls
 from ..settle.step_report import Guard, GuardCounts, Verdict
 from ..settle.work_meter import WorkCosts, WorkMeter
@@ -35,12 +33,12 @@ from ..solvers.objective import Minimum, Outcome, Tolerance
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
+from .deep_overlaps import DeepOverlaps
 from .shape_limit import (
     carried_state,
     limit_shape,
     limit_speeds,
     overstretched_regions,
-    restarted_history,
     rigid_speed,
 )
 from .step_task import SearchResult, StepTask
@@ -85,14 +83,6 @@ _MAX_EXTENT_RATIO, _MAX_IMPACT_SPEED_RATIO = 1.15, 1.25
 _MAX_CALM_EXTENT_RATIO = 1.5
 # Largest speed at the end of any step after a hit, over that of the impact.
 _MAX_REBOUND_RATIO = 1.5
-# Depth at the end of a frame from which crushed bodies are pushed out, relative to the smaller surface's size; 5% would
-# be visible. The same once nothing hits them any more, when they should become clean. Depth from which they are
-# flattened if they have no other way out.
-_MAX_DEPTH, _MAX_CALM_DEPTH, _MAX_FLAT_DEPTH = 0.03, 0.001, 0.05
-# Largest extent of a pushed body over that at rest, and largest elastic energy over that before. Those of solids are
-# larger: they grow where they are dented on one side, and other kinds turn a little stretch into a high speed.
-_MAX_PUSHED_RATIO, _MAX_ENERGY_RATIO = 1.2, 1.1
-_MAX_PUSHED_SOLID_RATIO, _MAX_SOLID_ENERGY_RATIO = 1.3, 2.0
 # Fraction of the fastest speed of deformation that a step with an inaccurate result may keep.
 _REMAINING_SPEED = 0.7
 
@@ -406,7 +396,7 @@ class ExcessiveMotion(Guard):
         Vibrations and whips would exceed it after steps that converged, too.
         """
         falls = task.violence.after_fall(task.system, after, task.inputs, task.h).falls
-        is_limited = task.violence.is_crushing or self.limits_spent_steps
+        is_limited = task.violence.is_crushing or task.violence.is_pressing or self.limits_spent_steps
         if falls is None or not (is_limited and task.meter.is_limited):
             return after
         max_speed = self.max_rebound_ratio * task.violence.impact_speed
@@ -447,69 +437,6 @@ class ExcessiveMotion(Guard):
         return surrounding_speed + h * max_norm(external_accelerations(system, inputs))
 
 
-@dataclass(frozen=True)
-class DeepOverlaps(Guard):
-    """Push bodies out that end a frame deep in a collider, or in each other, after being crushed (decision 0102).
-
-    Their contacts act in opposite directions there, so the next searches fail as well.
-
-    max_depth: relative to the size of the smaller surface.  max_calm_depth: the same once nothing hits the bodies.
-    max_flat_depth: from which a connected piece of a pinned body without another way out is flattened, or at rest.
-    max_ratio: largest extent then, over that at rest.
-    max_energy_ratio: largest elastic energy then, over that before, if it exceeds the energy of the impact.
-    """
-
-    name: ClassVar[str] = "DEEP_OVERLAPS"
-    verdict: ClassVar[Verdict] = Verdict.PUSH_OUT
-    max_depth: float = _MAX_DEPTH
-    max_calm_depth: float = _MAX_CALM_DEPTH
-    max_flat_depth: float = _MAX_FLAT_DEPTH
-    max_ratio: float = _MAX_PUSHED_RATIO
-    max_energy_ratio: float = _MAX_ENERGY_RATIO
-
-    @staticmethod
-    def of_solids() -> DeepOverlaps:
-        """Return the guard of systems of solids."""
-        return DeepOverlaps(max_ratio=_MAX_PUSHED_SOLID_RATIO, max_energy_ratio=_MAX_SOLID_ENERGY_RATIO)
-
-    def push_out(self, task: StepTask, after: State, push_out: PushOut) -> State:
-        """Return the state at the end of a frame, pushed out of deep overlaps if animated points crush bodies."""
-        system, meter = task.system, task.meter
-        if not (self.is_enabled and task.has_contact and task.violence.is_crushing):
-            return after
-        if system.contact is None or not (meter.is_limited and meter.is_last_step):
-            return after
-        factors = task.controls.stiffness_per_block(len(system.blocks))
-        collisions = CollisionState.of(
-            system.contact, task.state.positions, [one.contact for one in task.inputs], factors, task.h
-        )
-        speed = task.violence.impact_speed
-
-        def is_allowed(positions: Array, is_hit: Mask | None = None) -> bool:
-            shape = replace(after, positions=positions)
-            if overstretched_regions(system, after, shape, task.inputs, self.max_ratio):
-                return False
-            # Kinetic energy of the nodes that are hit, by default of all, at the speed of the impact.
-            impact = 0.5 * float((system.mass if is_hit is None else system.mass[is_hit]).sum()) * speed**2
-            before, pushed = (system.elastic_energy(x, factors) for x in (after.positions, positions))
-            return pushed <= max(self.max_energy_ratio * before, impact)
-
-        max_depth = self.max_depth if task.violence.is_hit else self.max_calm_depth
-        positions = push_out(collisions, after.positions, max_depth, is_allowed)
-        positions, is_flat = push_out.flatten(collisions, positions, self.max_flat_depth, is_allowed)
-        # If the search spends its work there, the remaining motion is an error. An ear in a head spends none.
-        is_stuck = np.zeros(len(is_flat), dtype=bool)
-        if task.violence.spent_steps and not task.violence.is_hit:
-            is_stuck = push_out.stuck_nodes(collisions, positions, self.max_flat_depth)
-        if not self.fires(positions is not after.positions or bool((is_flat | is_stuck).any()), task.counts):
-            return after
-        # A flattened piece is at rest between its collider and its pins. One that is stuck moves with its pins.
-        motion = (after.positions - task.state.positions) / task.h
-        velocities = push_out.carried_by_pins(is_stuck, np.where(is_flat[:, None], 0.0, after.velocities), motion)
-        history = restarted_history(system, after.history)
-        return replace(after, positions=positions, velocities=velocities, history=history)
-
-
 # All guards, in the order in which they judge a step.
 GUARDS: tuple[type[Guard], ...] = (
     DeepSheetContact,
@@ -547,7 +474,7 @@ class StepPolicy:
     spent_work: SpentWork = SpentWork()
     excessive_stretch: ExcessiveStretch = field(default_factory=ExcessiveStretch)
     excessive_motion: ExcessiveMotion = ExcessiveMotion()
-    deep_overlaps: DeepOverlaps = DeepOverlaps()
+    deep_overlaps: DeepOverlaps = field(default_factory=DeepOverlaps)
     max_bisections: int = _MAX_BISECTIONS
 
     def without(self, guard: type[Guard]) -> StepPolicy:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from ..base.arrays import Array
 from ..contact.collision_detection import CollisionDetection
+from ..contact.collision_state import CollisionState
 from ..settle.controls import Controls
 from ..settle.step_report import GuardCounts, StepReport
 from ..settle.work_meter import WorkMeter
@@ -46,6 +48,15 @@ class StepTask:
     def has_contact(self) -> bool:
         """True if anything may be touched."""
         return self.system.contact is not None and any(one.contact is not None for one in self.inputs)
+
+    @cached_property
+    def collisions(self) -> CollisionState:
+        """Surfaces in the step. There must be contacts."""
+        factors = self.controls.stiffness_per_block(len(self.system.blocks))
+        assert self.system.contact is not None
+        return CollisionState.of(
+            self.system.contact, self.state.positions, [one.contact for one in self.inputs], factors, self.h
+        )
 
     def new_report(self, parts: int) -> StepReport:
         """Return the report of the step in parts, without any search so far."""

@@ -33,6 +33,8 @@ class Violence:
         smaller, in sizes of the smallest body.
     crushing_steps: number of steps, with this one, for which the limits of a motion hold.
     spent_steps: number of successive steps before this one that spent their work, see SpentWork.
+    pressed_steps: number of steps, with this one, for which bodies count as pressed: their speed is limited, and their
+        overlaps are measured, however slow the animated points are that press them.
     is_hit: whether a collider moves so far in this step that it may crush bodies.
     animated_speed: of the fastest animated point within reach of the bodies in this step, m/s.
     impact_speed: the largest one while the limits hold, or the speed of the bodies before, m/s.
@@ -46,6 +48,7 @@ class Violence:
     animated_speed: float = 0.0
     impact_speed: float = 0.0
     falls: Array | None = None
+    pressed_steps: int = 0
 
     @staticmethod
     def of(system: System, state: State, inputs: Inputs, h: float, size: float) -> Violence:
@@ -69,21 +72,46 @@ class Violence:
             is_hit = collider_motion > _MIN_CRUSHING_MOTION
             is_crushed = is_hit or pin_motion > _MIN_PIN_MOTION
         crushing = _CALMING_STEPS if is_crushed else max(crushing - 1, 0)
-        if not crushing and not spent:
-            return Violence(motion, crushing, spent, is_hit, fastest / h)
-        falls = np.zeros((len(system.regions), 3))
+        pressed = 0 if own.pressed is None else max(int(own.pressed[0]) - 1, 0)
+        violence = Violence(motion, crushing, spent, is_hit, fastest / h, pressed_steps=pressed)
+        return violence._with_impact(system, state) if crushing or spent or pressed else violence
+
+    def _with_impact(self, system: System, state: State) -> Violence:
+        """Return the violence with the impact and the falls that a state at the step's start remembers."""
+        own, falls = state.history.block(system.name), np.zeros((len(system.regions), 3))
         if own.impact is None:
             impact = max_norm(state.velocities)
         else:
             impact = float(own.impact[0])
             # Keyed pins may change the regions.
             falls = own.impact[1:].reshape(-1, 3) if len(own.impact) == 1 + falls.size else falls
-        return Violence(motion, crushing, spent, is_hit, fastest / h, max(impact, fastest / h), falls)
+        return replace(self, impact_speed=max(impact, self.animated_speed), falls=falls)
+
+    def pressed(self, system: System, state: State, inputs: Inputs, h: float, size: float) -> Violence:
+        """Return the violence after a rough step of h s from a state: bodies count as pressed from now on.
+
+        They do not if no animated point within reach moves: then nothing presses but weight. size: see of().
+        """
+        pins, colliders = _displacements_within_reach(system, state, inputs, h, size)
+        speed = max(map(max_norm, [*pins, *colliders]), default=0.0) / h
+        if speed == 0.0:
+            return self
+        found = replace(self, animated_speed=speed, pressed_steps=_CALMING_STEPS)
+        return found._with_impact(system, state)
+
+    def crushed(self) -> Violence:
+        """Return the violence of a step that has crushed pressed bodies, however slow it was."""
+        return replace(self, crushing_steps=_CALMING_STEPS)
 
     @property
     def is_crushing(self) -> bool:
         """True if animated points crush bodies in this step, or did so shortly before."""
         return self.crushing_steps > 0
+
+    @property
+    def is_pressing(self) -> bool:
+        """True if bodies count as pressed in this step."""
+        return self.pressed_steps > 0
 
     @property
     def is_hopeless(self) -> bool:
@@ -116,10 +144,13 @@ class Violence:
         """
         own, is_known = history.block(system.name), self.is_crushing or spent > 0
         counts = np.array([self.crushing_steps, spent], dtype=float) if is_known else None
-        if counts is None and own.violence is None:
+        pressed = np.array([float(self.pressed_steps)]) if self.is_pressing else None
+        if counts is None and own.violence is None and pressed is None and own.pressed is None:
             return history
-        impact = None if self.falls is None else np.array([self.impact_speed, *self.falls.ravel()])
-        return history.with_block(system.name, replace(own, violence=counts, impact=impact))
+        impact = None
+        if self.falls is not None and (is_known or self.is_pressing):
+            impact = np.array([self.impact_speed, *self.falls.ravel()])
+        return history.with_block(system.name, replace(own, violence=counts, impact=impact, pressed=pressed))
 
 
 def external_accelerations(system: System, inputs: Inputs) -> Array:

@@ -132,6 +132,7 @@ class BlockHistory:
         objective/.
     violence: (2,) remaining steps of limits, likewise: see steppers/violence.py.
     impact: (1 + 3r,) m/s, speed of the impact and velocities of the regions' falls since then, likewise.
+    pressed: (1,) remaining steps in which bodies count as pressed, likewise.
     """
 
     deformation: DeformationHistory | None = None
@@ -146,6 +147,7 @@ class BlockHistory:
     steering: Array | None = None
     violence: Array | None = None
     impact: Array | None = None
+    pressed: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -219,7 +221,12 @@ class History:
         """Return the history without that of any motion."""
         resting = {
             name: replace(
-                one, yarns=one.yarns and replace(one.yarns, speeds=None), steering=None, violence=None, impact=None
+                one,
+                yarns=one.yarns and replace(one.yarns, speeds=None),
+                steering=None,
+                violence=None,
+                impact=None,
+                pressed=None,
             )
             for name, one in self.without_deformation().blocks.items()
         }
