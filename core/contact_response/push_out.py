@@ -32,7 +32,7 @@ _MAX_ROUNDS, _SWEEPS = 6, 60
 _SHALLOW = 0.2
 # Largest depth that may remain, relative to that before, if the body cannot leave completely.
 _MAX_REMAINING_RATIO = 0.7
-# Largest number of overlaps in a round: the deepest ones.
+# Largest number of overlaps in a round.
 _MAX_OVERLAPS = 150
 # Points along each edge that are tested, besides its ends.
 _SAMPLES = (0.25, 0.5, 0.75)
@@ -122,18 +122,17 @@ class PushOut:
                 overlaps, _ = self._movable_overlaps(state, y, is_common, attached)
         return best
 
-    def depth(self, state: CollisionState, x: Array) -> float:
-        """Return the largest depth of pieces that are not attached, at x (n, 3) m, relative to the smaller size."""
-        overlaps = _overlaps_at(state, x)
-        if not len(overlaps.depths):
-            return 0.0
+    def depths(self, state: CollisionState, x: Array) -> tuple[float, float]:
+        """Return the largest depth of all pieces, and of those that are not attached, at x (n, 3) m, see Overlaps."""
+        deepest = _overlaps_at(state, x).deepest
+        if deepest == 0.0:
+            return 0.0, 0.0
         attached = attached_points(state, state.points_at(x), self._free, self._piece_of_node)
-        return find_overlaps(state, state.points_at(x), attached=attached).deepest if attached else overlaps.deepest
+        return deepest, find_overlaps(state, state.points_at(x), attached=attached).deepest if attached else deepest
 
     def initial_depth(self, state: CollisionState) -> float:
-        """Return the depth() at the start of the step."""
-        attached = attached_points(state, state.start, self._free, self._piece_of_node)
-        return find_overlaps(state, state.start, attached=attached).deepest
+        """Return the largest depth of all pieces at the start of the step."""
+        return find_overlaps(state, state.start).deepest
 
     def flatten(
         self, state: CollisionState, x: Array, max_depth: float, is_allowed: Callable[[Array, Mask], bool]
@@ -320,7 +319,9 @@ class PushOut:
         is_kept = (total > _MIN_FREE_WEIGHT) & (np.linalg.norm(found.displacements, axis=1) <= _MAX_SLOPE * reach)
         kept = np.flatnonzero(is_kept)
         if len(kept) > _MAX_OVERLAPS:
-            kept = np.sort(kept[np.argsort(-found.depths[kept], kind="stable")[:_MAX_OVERLAPS]])
+            # Neighbours are similarly deep, so the chosen ones are everywhere.
+            by_depth = kept[np.argsort(-found.depths[kept], kind="stable")]
+            kept = np.sort(by_depth[np.linspace(0, len(by_depth) - 1, _MAX_OVERLAPS).astype(int)])
         return Overlaps(rows[kept], found.displacements[kept], found.depths[kept], found.is_common), found.deepest
 
     def _displace(self, overlaps: Overlaps, x: Array) -> Array:

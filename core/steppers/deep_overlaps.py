@@ -63,8 +63,8 @@ class DeepOverlaps(Guard):
         if result.is_calmed or result.report.is_rough:
             violence = violence.pressed(task.system, task.state, task.inputs, task.h, size)
         if violence.is_pressing and self._is_measured(task):
-            depth = push_out.depth(task.collisions, after.positions)
-            if depth <= self.max_calm_depth:
+            whole, depth = push_out.depths(task.collisions, after.positions)
+            if whole <= self.max_calm_depth:
                 # The speed of this step is limited nevertheless.
                 violence = replace(violence, pressed_steps=1)
             elif depth > self.max_flat_depth and depth > push_out.initial_depth(task.collisions):
