@@ -6,7 +6,7 @@ Geometry alone then gives the way out (docs/decisions/0102-push-crushed-bodies-o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -164,16 +164,15 @@ class PushOut:
                 free, pins = self._pieces[k]
                 if not part.start <= free[0] < part.stop or is_attached_node[free].any():
                     continue
-                y = self._flattened(state, x, free, pins, b)
-                if y is None:
-                    continue
                 is_flat_then = is_flat.copy()
                 is_flat_then[free] = True
-                found = find_overlaps(state, state.points_at(y))
-                if self._piece_depths(state, found, b)[k] > max_depth or found.deepest > overlaps.deepest:
-                    continue
-                if is_allowed(y, is_flat_then):
-                    x, overlaps, is_flat = y, found, is_flat_then
+                for y in self._flattened(state, x, free, pins, b):
+                    found = find_overlaps(state, state.points_at(y))
+                    if self._piece_depths(state, found, b)[k] > max_depth or found.deepest > overlaps.deepest:
+                        continue
+                    if is_allowed(y, is_flat_then):
+                        x, overlaps, is_flat = y, found, is_flat_then
+                        break
         return x, is_flat
 
     def stuck_nodes(self, state: CollisionState, x: Array, max_depth: float) -> Mask:
@@ -205,27 +204,44 @@ class PushOut:
                 velocities[free] = motion[pins].mean(axis=0) if len(pins) else 0.0
         return velocities
 
-    def _flattened(self, state: CollisionState, x: Array, free: Index, pins: Index, collider: int) -> Array | None:
-        """Return x (n, 3) m with the free nodes of a piece compressed until they are beyond a collider.
+    def _flattened(self, state: CollisionState, x: Array, free: Index, pins: Index, collider: int) -> Iterator[Array]:
+        """Yield x (n, 3) m with the free nodes of a piece on the side of a collider on which its pins are.
 
-        None without pins that all are beyond it in some direction. free, pins: see _pieces.  collider: index of its
-        surface.
+        Sheets, nets and threads are folded at the collider, once or several times, which hardly stretches them; the
+        last shape is compressed. There is none without pins that all are beyond the collider in some direction.
+        free, pins: see _pieces.  collider: index of its surface.
         """
         if not len(pins):
-            return None
+            return
         obstacle = state.points_at(x)[state.model.points_of(collider)]
         axes = np.linalg.svd(obstacle - obstacle.mean(axis=0), full_matrices=False)[2]
-        margin, best, found = _MARGIN * float(state.contact_distance.max()), 0.0, None
-        for direction in np.concatenate([axes, -axes]):
-            height, limit = x @ direction, float((obstacle @ direction).max()) + margin
+        margin, best, direction, limit = _MARGIN * float(state.contact_distance.max()), 0.0, axes[0], 0.0
+        for one in np.concatenate([axes, -axes]):
+            height, end = x @ one, float((obstacle @ one).max()) + margin
             lowest_pin, lowest = float(height[pins].min()), float(height[free].min())
-            if lowest_pin > limit > lowest:
-                ratio = (lowest_pin - limit) / (lowest_pin - lowest)
+            if lowest_pin > end > lowest:
+                ratio = (lowest_pin - end) / (lowest_pin - lowest)
                 if ratio > best:
-                    below = np.maximum(lowest_pin - height[free], 0.0)
-                    best, found = ratio, x.copy()
-                    found[free] += np.outer((1.0 - ratio) * below, direction)
-        return found
+                    best, direction, limit = ratio, one, end
+        if best == 0.0:
+            return
+        height = x[free] @ direction
+        room, beyond = float((x[pins] @ direction).min()) - limit, np.maximum(limit - height, 0.0)
+        lifts = [(1.0 - best) * np.maximum(limit + room - height, 0.0)]
+        if self._bends_freely(free):
+            # Mirrored at the collider, and in folds between it and the pins.
+            lifts = [2.0 * beyond, beyond + room - np.abs(room - beyond % (2.0 * room)), *lifts]
+        for lift in lifts:
+            found = x.copy()
+            found[free] += np.outer(lift, direction)
+            yield found
+
+    def _bends_freely(self, nodes: Index) -> bool:
+        """Return whether nodes (k,) of a block belong to a sheet, a net or a thread."""
+        for block, part in zip(self._system.blocks, self._system.slices, strict=True):
+            if part.start <= nodes[0] < part.stop:
+                return not (block.is_solid or block.is_rigid)
+        return False
 
     def _piece_depths(self, state: CollisionState, overlaps: Overlaps, collider: int) -> Array:
         """Return the depth (p,) of each piece in a collider with a given surface, see Overlaps.depths."""

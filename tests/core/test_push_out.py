@@ -39,7 +39,7 @@ def push_out(step: DetectionStep, bodies: list[Surface], is_pinned: np.ndarray) 
         element_groups=[one.triangles + start for one, start in zip(bodies, starts, strict=False)],
         slices=tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(starts)),
         is_fixed=is_pinned,
-        blocks=[SimpleNamespace(is_rigid=False)] * len(bodies),
+        blocks=[SimpleNamespace(is_rigid=False, is_solid=True)] * len(bodies),
         hinges=csr_matrix((0, int(starts[-1]))),
     )
     return PushOut(system, np.flatnonzero(~is_pinned))
