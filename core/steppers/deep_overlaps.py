@@ -21,7 +21,7 @@ _MAX_DEPTH, _MAX_CALM_DEPTH, _MAX_FLAT_DEPTH = 0.03, 0.001, 0.05
 # Largest extent of a pushed body over that at rest, and largest elastic energy over that before. Those of solids are
 # larger: they grow where they are dented on one side, and other kinds turn a little stretch into a high speed.
 _MAX_PUSHED_RATIO, _MAX_ENERGY_RATIO = 1.2, 1.1
-_MAX_PUSHED_SOLID_RATIO, _MAX_SOLID_ENERGY_RATIO = 1.3, 2.0
+_MAX_PUSHED_SOLID_RATIO, _MAX_SOLID_ENERGY_RATIO, _MAX_FLAT_ENERGY_RATIO = 1.3, 2.0, 2.0
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class DeepOverlaps(Guard):
     max_flat_depth: from which a connected piece of a pinned body without another way out is flattened, or at rest.
     max_ratio: largest extent then, over that at rest.
     max_energy_ratio: largest elastic energy then, over that before, if it exceeds the energy of the impact.
+    max_flat_energy_ratio: the same of a body of which pieces are flattened.
     """
 
     name: ClassVar[str] = "DEEP_OVERLAPS"
@@ -43,6 +44,7 @@ class DeepOverlaps(Guard):
     max_flat_depth: float = _MAX_FLAT_DEPTH
     max_ratio: float = _MAX_PUSHED_RATIO
     max_energy_ratio: float = _MAX_ENERGY_RATIO
+    max_flat_energy_ratio: float = _MAX_FLAT_ENERGY_RATIO
 
     @staticmethod
     def of_solids() -> DeepOverlaps:
@@ -79,7 +81,7 @@ class DeepOverlaps(Guard):
     def push_out(self, task: StepTask, after: State, push_out: PushOut) -> State:
         """Return the state at the end of a frame, pushed out of deep overlaps if animated points crush bodies."""
         system = task.system
-        if not (task.violence.is_crushing and self._is_measured(task)):
+        if not ((task.violence.is_crushing or task.violence.is_pressing) and self._is_measured(task)):
             return after
         factors = task.controls.stiffness_per_block(len(system.blocks))
         collisions = task.collisions
@@ -89,14 +91,18 @@ class DeepOverlaps(Guard):
             shape = replace(after, positions=positions)
             if overstretched_regions(system, after, shape, task.inputs, self.max_ratio):
                 return False
+            # Flattened pieces are at rest, so a little stretch does not become speed before the next step.
+            ratio = self.max_energy_ratio if is_hit is None else self.max_flat_energy_ratio
             # Kinetic energy of the nodes that are hit, by default of all, at the speed of the impact.
             impact = 0.5 * float((system.mass if is_hit is None else system.mass[is_hit]).sum()) * speed**2
             before, pushed = (system.elastic_energy(x, factors) for x in (after.positions, positions))
-            return pushed <= max(self.max_energy_ratio * before, impact)
+            return pushed <= max(ratio * before, impact)
 
-        max_depth = self.max_depth if task.violence.is_hit else self.max_calm_depth
-        positions = push_out(collisions, after.positions, max_depth, is_allowed)
-        positions, is_flat = push_out.flatten(collisions, positions, self.max_flat_depth, is_allowed)
+        positions, is_flat = after.positions, np.zeros(len(after.positions), dtype=bool)
+        if task.violence.is_crushing:
+            max_depth = self.max_depth if task.violence.is_hit else self.max_calm_depth
+            positions = push_out(collisions, positions, max_depth, is_allowed)
+            positions, is_flat = push_out.flatten(collisions, positions, self.max_flat_depth, is_allowed)
         # If the search spends its work there, the remaining motion is an error. An ear in a head spends none.
         is_stuck = np.zeros(len(is_flat), dtype=bool)
         if task.violence.spent_steps and not task.violence.is_hit:
