@@ -32,7 +32,7 @@ _MAX_ROUNDS, _SWEEPS = 6, 60
 _SHALLOW = 0.2
 # Largest depth that may remain, relative to that before, if the body cannot leave completely.
 _MAX_REMAINING_RATIO = 0.7
-# Largest number of overlaps in a round.
+# Largest number of overlaps in a round: the deepest ones.
 _MAX_OVERLAPS = 150
 # Points along each edge that are tested, besides its ends.
 _SAMPLES = (0.25, 0.5, 0.75)
@@ -139,7 +139,7 @@ class PushOut:
     ) -> tuple[Array, Mask]:
         """Return positions (n, 3) m with pinned pieces flattened beyond colliders, and the mask (n,) of their nodes.
 
-        A piece that surrounds a collider, or that a collider cuts, has no way out that keeps its shape. It is
+        A piece that surrounds a collider, or that a collider cuts, has no way out that keeps its shape. It is folded or
         compressed towards its pins in the direction in which that is least. Other pieces of the object stay.
         max_depth: see __call__().  is_allowed: whether a shape may be returned in which the nodes of a mask (n,) are
         flattened.
@@ -335,9 +335,7 @@ class PushOut:
         is_kept = (total > _MIN_FREE_WEIGHT) & (np.linalg.norm(found.displacements, axis=1) <= _MAX_SLOPE * reach)
         kept = np.flatnonzero(is_kept)
         if len(kept) > _MAX_OVERLAPS:
-            # Neighbours are similarly deep, so the chosen ones are everywhere.
-            by_depth = kept[np.argsort(-found.depths[kept], kind="stable")]
-            kept = np.sort(by_depth[np.linspace(0, len(by_depth) - 1, _MAX_OVERLAPS).astype(int)])
+            kept = np.sort(kept[np.argsort(-found.depths[kept], kind="stable")[:_MAX_OVERLAPS]])
         return Overlaps(rows[kept], found.displacements[kept], found.depths[kept], found.is_common), found.deepest
 
     def _displace(self, overlaps: Overlaps, x: Array) -> Array:

@@ -271,6 +271,33 @@ def test_threads_leave_colliders_after_hit(name: str, kind: str, before: float) 
     assert list(run_violent(violent_scene(name, kind)))[-1].depth < 0.002 < before
 
 
+@pytest.mark.parametrize(
+    ("kind", "before"), [pytest.param("SHELL", 12, marks=pytest.mark.slow), ("SPRINGS", 12), ("HAIR", 9)]
+)
+def test_bodies_fold_at_passing_plates(kind: str, before: int) -> None:
+    """Sheets, nets and threads hung through plates that had passed each other, for 'before' frames."""
+    frames = list(run_violent(violent_scene("plates", kind)))
+    assert sum(one.depth > 0.05 for one in frames) <= 3 < before
+    assert frames[-1].depth < 0.03
+
+
+def test_slowly_pressed_net_leaves_plates() -> None:
+    """Plates that close by less than a tenth of its size per step are no hit. It stayed deep in them for 17 frames."""
+    frames = list(run_violent(random_hit("plates", "SPRINGS", 8)))
+    assert sum(one.depth > 0.05 for one in frames) < 9
+    assert frames[-1].depth < 0.01
+
+
+def test_modelled_overlap_is_left_alone() -> None:
+    """Contacts move it out slowly. A body that does not get deeper is not pushed out at once."""
+    made = violent_scene("teleport", "SOLID")
+    (plate,) = made.colliders
+    still = replace(plate, motion=lambda frame: plate.motion(20.0) + np.array([0.0, 0.0, 0.002 * frame]))
+    frames = list(run_violent(replace(made, colliders=(still,), last=5)))
+    assert frames[1].depth > 0.05
+    assert not any("DEEP_OVERLAPS" in one.guards for one in frames)
+
+
 def test_flattened_body_keeps_its_pins() -> None:
     """It lies between its pins and the collider. Without pins, it can leave as a whole instead."""
     step, push = pinned_ball_in(collider_surface(box_across(0.0)))

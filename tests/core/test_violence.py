@@ -452,6 +452,39 @@ def test_speed_relative_to_impact(name: str, kind: str, seed: int, before: float
     assert max(frame.speed for frame in run_violent(made)) <= 1.501 * max(impact_speed(made), 5.0)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "kind", "seed", "before"),
+    [("plates", "SOLID", 8, 3.57), ("plates", "SPRINGS", 510, 2.42), ("ride", "SPRINGS", 550, 2.69)],
+)
+def test_speed_between_slow_colliders(name: str, kind: str, seed: int, before: float) -> None:
+    """Colliders that move by less than a tenth of a body's size per step counted as no hit."""
+    made = random_hit(name, kind, seed)
+    fastest = max(frame.speed for frame in run_violent(made)) / max(impact_speed(made), 5.0)
+    assert fastest <= 1.501 < before
+
+
+def test_rough_step_marks_pressed_bodies() -> None:
+    """Bodies count as pressed from a rough step on, in frame 2, but not where colliders press them without one."""
+    found = {}
+    for kind, seed in (("SPRINGS", 510), ("CLOTH", 510)):
+        *_, last = Simulation(replace(random_hit("plates", kind, seed), last=3)).frames()
+        found[kind] = last.state.history.block("Body").pressed is not None
+    assert found == {"SPRINGS": True, "CLOTH": False}
+
+
+@pytest.mark.parametrize("move", [0.0, 0.05])
+def test_weight_presses_nothing(move: float) -> None:
+    """A rough step without any animated motion is no impact: a body that springs back is not slowed down."""
+    start, inputs = State.at_rest(SYSTEM.rest), pins_moved(SYSTEM, 0.0, move * SIZE)
+    found = Violence().pressed(SYSTEM, start, inputs, H, SIZE)
+    assert found.is_pressing == (move > 0.0)
+    assert found.impact_speed == pytest.approx(move * SIZE / H)
+    # It is remembered, and counts down.
+    after = replace(start, history=found.updated_history(SYSTEM, start.history, 0))
+    assert Violence.of(SYSTEM, after, stationary_pins(SYSTEM), H, SIZE).pressed_steps == (47 if move else 0)
+
+
 @pytest.mark.parametrize("kind", BODIES)
 def test_speed_limit_of_all_kinds(kind: str) -> None:
     """The rule holds in the history of every kind: the end of each frame after a jump of the pins is within it."""
