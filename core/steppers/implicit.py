@@ -29,7 +29,7 @@ from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
 from .deep_overlaps import DeepOverlaps
-from .step_policy import ExcessiveMotion, Minimiser, SpentWork, StepPolicy
+from .step_policy import Minimiser, SpentWork, StepPolicy
 from .step_task import SearchResult, StepTask
 from .stretch_limit import StretchLimit
 from .violence import Violence
@@ -74,16 +74,10 @@ class Stepper(FactorisedSystem):
         super().__init__(system, viscous)
         self._minimiser = minimiser
         self.size = min((block.size for block in system.blocks if block.size > 0.0), default=1.0)
-        # Ropes and nets use Newton's method.
-        is_net = minimiser is not minimise_lbfgs and not all(block.is_rigid for block in system.blocks)
+        is_rigid = all(block.is_rigid for block in system.blocks)
         is_solid = all(block.is_solid for block in system.blocks)
-        excessive_motion = ExcessiveMotion()
-        if is_net:
-            # Slow plates stretch them without any violence.
-            excessive_motion = ExcessiveMotion(max_calm_ratio=ExcessiveMotion.max_ratio, limits_spent_steps=True)
         self.policy = StepPolicy(
-            spent_work=SpentWork.of_nets() if is_net else SpentWork.of_solids(),
-            excessive_motion=excessive_motion,
+            spent_work=SpentWork.of_solids() if is_rigid or minimiser is minimise_lbfgs else SpentWork(),
             deep_overlaps=DeepOverlaps.of_solids() if is_solid else DeepOverlaps(),
         )
         self._push_out, self._stretch_limit = PushOut(system, self.free), StretchLimit(system)

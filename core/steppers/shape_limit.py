@@ -87,6 +87,9 @@ def limit_shape(
     all_allowed = _allowed_extents(system, start, max_ratio)
     is_larger = _extents_with_pins(system, x, targets) > all_allowed
     is_cut = bool(is_larger.any())
+    pin_velocities = np.zeros_like(x)
+    for block, part, one in zip(system.blocks, system.slices, inputs, strict=True):
+        pin_velocities[part][block.pinned] = (one.end - one.start) / h
     for place, region in enumerate(system.regions):
         allowed, fraction = all_allowed[place], 1.0
         free = region.free
@@ -101,9 +104,9 @@ def limit_shape(
                 low, high = (middle, high) if is_allowed else (low, middle)
             x[free] = base + low * deformation
             fraction = low
-        held = region.constrained_nodes
+        held = system.held_nodes(region)
         if len(held):
-            mean = ((take_rows(targets, held) - take_rows(start.positions, held)) / h).mean(axis=0)
+            mean = take_rows(pin_velocities, held).mean(axis=0)
             rigid = np.broadcast_to(mean, (len(free), 3))
         else:
             # A momentum that no impact can cause is an error of the search.

@@ -39,7 +39,7 @@ from ..solvers.objective import AcceptedPoint, Minimum, Tolerance
 from ..system.system import System
 from ..system.term import StiffnessScaling
 from .implicit import Stepper
-from .step_policy import Minimiser, SlowProgress, SpentWork
+from .step_policy import ExcessiveMotion, Minimiser, SlowProgress, SpentWork
 from .step_task import StepTask
 
 # Motion of a node in a step that is negligible, as a fraction of the block's size.
@@ -349,6 +349,9 @@ class RopeStepper(Stepper):
 
     def __init__(self, system: System, **named: Any) -> None:
         super().__init__(system, minimise_compiled_newton, **named)
+        # Slow plates stretch ropes and nets without any violence.
+        motion = ExcessiveMotion(max_calm_ratio=ExcessiveMotion.max_ratio, limits_spent_steps=True)
+        self.policy = replace(self.policy, spent_work=SpentWork.of_nets(), excessive_motion=motion)
         self.patterns: list[RopePattern] = []
 
     def build_solve(self, matrix: csr_matrix) -> Solve:

@@ -72,7 +72,8 @@ class ExcessiveStretch(Guard):
         factors = part.controls.stiffness_per_block(len(part.system.blocks))
         for edges in limit.edges(part.state, part.inputs, factors):
             limits = np.maximum(self.max_strain, self.max_load * edges.hanging_strain)
-            count = int((edges.strains(after.positions) > limits).sum())
+            is_long = (edges.strains(after.positions) > limits) & ~part.system.is_fixed[edges.ends].all(axis=1)
+            count = int(is_long.sum())
             if not self.fires(0 < count <= self.max_fraction * len(limits), part.counts):
                 continue
             moves = limit.displacements(edges, limits, after.positions, contacts, self.max_move * distance)
@@ -103,7 +104,7 @@ class StretchLimit:
 
     def __init__(self, system: System) -> None:
         self._system = system
-        self._rest_edges: dict[int, tuple[Membrane, tuple[Index, Array, Array]]] = {}
+        self._rest_edges: dict[int, tuple[Membrane, tuple[Index, Array, Array, float]]] = {}
         self._mobility = np.where(system.is_fixed, 0.0, 1.0 / np.maximum(system.mass, 1e-300))
 
     def edges(self, state: State, inputs: Inputs, factors: Array) -> Iterator[SheetEdges]:
@@ -115,10 +116,10 @@ class StretchLimit:
             known = self._rest_edges.get(place)
             if known is None or known[0] is not energy:
                 known = self._rest_edges[place] = energy, rest_edges(energy)
-            ends, lengths, scales = known[1]
+            ends, lengths, scales, area = known[1]
             block, part = system.blocks[place], system.slices[place]
             factor = float(factors[place]) if scaling is StiffnessScaling.SCALED else 1.0
-            weight = _GRAVITY * float(block.mass.sum()) / max(float(energy.weights.sum()), 1e-300) * block.size
+            weight = _GRAVITY * float(block.mass.sum()) / max(area, 1e-300) * block.size
             modulus = factor * energy.fabric.stretch_modulus * scales
             yield SheetEdges(ends + part.start, lengths, weight / np.maximum(modulus, 1e-300))
 
@@ -132,8 +133,11 @@ class StretchLimit:
         return shorten_edges(edges.ends, (1.0 + limits) * edges.lengths, x, self._mobility, contacts, max_move)
 
 
-def rest_edges(membrane: Membrane) -> tuple[Index, Array, Array]:
-    """Return the edges (e, 2) of a membrane, their rest lengths (e,) m, and their painted stiffness scales (e,)."""
+def rest_edges(membrane: Membrane) -> tuple[Index, Array, Array, float]:
+    """Return the edges (e, 2) of a membrane, their rest lengths (e,) m and painted stiffness scales (e,), and the area.
+
+    The area at rest is in m^2.
+    """
     plane = np.linalg.inv(membrane.shape_gradients[:, 1:])
     areas = 0.5 * np.abs(np.linalg.det(plane))
     first, second = plane[:, :, 0], plane[:, :, 1]
@@ -146,7 +150,7 @@ def rest_edges(membrane: Membrane) -> tuple[Index, Array, Array]:
     shared = np.bincount(place, minlength=count)
     lengths = np.bincount(place, np.linalg.norm(sides, axis=1), count) / shared
     scales = np.bincount(place, np.tile(membrane.weights / areas, 3), count) / shared
-    return np.stack([keys // nodes, keys % nodes], axis=1), lengths, scales
+    return np.stack([keys // nodes, keys % nodes], axis=1), lengths, scales, float(areas.sum())
 
 
 def shorten_edges(
