@@ -7,10 +7,12 @@ is therefore symmetric, and solves run at memory speed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 from scipy.linalg.blas import dsyrk, dtrmm, ssyrk, strmm
@@ -21,7 +23,7 @@ from ..base.arrays import Array, Index, SinglePrecisionArray
 from ..native.library import load_library
 from ..native.matrices import CompiledFronts
 from .factorisation import solve_single_precision
-from .nested_dissection import dissect
+from .nested_dissection import EliminationBlock, dissect
 
 # Largest number of contiguous runs of a child's rows for which blocks are added instead of columns.
 _RUNS = 20
@@ -100,24 +102,89 @@ def factorise_multifrontal(
 
 
 @dataclass(frozen=True)
+class NeglectedCouplings:
+    """Couplings between pairs of nodes that are left out of a matrix whose rows are in elimination order.
+
+    rows, columns: (k, w) rows of the two nodes of each pair; the number of all rows for none.
+    """
+
+    rows: Index
+    columns: Index
+
+    @staticmethod
+    def of(pairs: Index, place: Index, place_of_row: Index) -> NeglectedCouplings:
+        """Return the couplings of pairs (k, 2) of nodes. place: (n,) of the nodes.  place_of_row: (r,)."""
+        if not len(pairs):
+            return NeglectedCouplings(*np.zeros((2, 0, 0), dtype=np.int64))
+        sizes = np.bincount(place_of_row, minlength=len(place))
+        starts = np.cumsum(sizes) - sizes
+        offsets = np.arange(sizes.max())
+        rows = np.where(offsets < sizes[:, None], starts[:, None] + offsets, len(place_of_row))[place[pairs]]
+        return NeglectedCouplings(rows[:, 0], rows[:, 1])
+
+    def leave_out(self, matrix: csr_matrix) -> csr_matrix:
+        """Return a matrix (r, r) without the couplings, stiffer by as much as keeps it positive definite.
+
+        A coupling U S V^T is replaced by U S U^T at its first node and V S V^T at its second: the matrix increases by
+        (U, -V) S (U, -V)^T, which vanishes if both nodes move alike and the coupling is symmetric and positive.
+        """
+        if not self.rows.size:
+            return matrix
+        size, shape = matrix.shape[0], (*self.rows.shape, self.rows.shape[1])
+        first = np.broadcast_to(self.rows[:, :, None], shape)
+        second = np.broadcast_to(self.columns[:, None, :], shape)
+        is_entry = (first < size) & (second < size)
+        coupling = np.zeros(shape)
+        coupling[is_entry] = np.asarray(matrix[first[is_entry], second[is_entry]]).ravel()
+        u, values, transposed = np.linalg.svd(coupling)
+        v = transposed.transpose(0, 2, 1)
+        change = csr_matrix(matrix.shape)
+        for rows, columns, number in (
+            (self.rows, self.rows, (u * values[:, None]) @ u.transpose(0, 2, 1)),
+            (self.columns, self.columns, (v * values[:, None]) @ transposed),
+            (self.rows, self.columns, -coupling),
+            (self.columns, self.rows, -coupling.transpose(0, 2, 1)),
+        ):
+            row, column = np.broadcast_to(rows[:, :, None], shape), np.broadcast_to(columns[:, None, :], shape)
+            used = (row < size) & (column < size)
+            change = change + csr_matrix((number[used], (row[used], column[used])), matrix.shape)
+        found = csr_matrix(matrix + change)
+        # Not even zeros may remain where the factors have no room.
+        found.eliminate_zeros()
+        return found
+
+
+@dataclass(frozen=True)
 class SymbolicFactorisation:
     """Symbolic factorisation: the rows of each front, which depend only on the matrix's pattern.
 
     order: (r,) rows in elimination order.  bounds: (f, 2) own rows of each front.  ancestor_rows: later rows it
         updates.
     children: indices of fronts.
+    neglected: couplings that the factors leave out.  keeps_memory: whether the next factors reuse the memory of those
+        that are no longer used.
     """
 
     order: Index
     bounds: list[tuple[int, int]]
     ancestor_rows: list[Index]
     children: list[tuple[int, ...]]
+    neglected: NeglectedCouplings
+    keeps_memory: bool = False
+    # Memory of factors that are no longer used: the system takes as long to provide it as its use takes.
+    _spare: list[SinglePrecisionArray] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @staticmethod
-    def of(matrix: csr_matrix, places: Array, node_of_row: Index | None = None) -> SymbolicFactorisation:
+    def of(
+        matrix: csr_matrix,
+        places: Array,
+        node_of_row: Index | None = None,
+        negligible: Index | None = None,
+    ) -> SymbolicFactorisation:
         """Return the symbolic factorisation of a matrix (r, r) with nodes at places (n, 3).
 
-        node_of_row: (r,) node of each row; if None, node k has the rows 3k to 3k+2.
+        node_of_row: (r,) node of each row; if None, node k has the rows 3k to 3k+2.  negligible: (k, 2) pairs of nodes
+        whose couplings the factors may leave out, for many factorisations of a large matrix.
         """
         count = len(places)
         node_of_row = np.arange(3 * count) // 3 if node_of_row is None else node_of_row
@@ -126,10 +193,16 @@ class SymbolicFactorisation:
             (np.ones(entries.nnz, dtype=np.int8), (node_of_row[entries.row], node_of_row[entries.col])), (count, count)
         )
         pattern.sum_duplicates()
-        parts = dissect(pattern, places)
+        pattern.data[:] = 1
+        parts = dissect(pattern, places, negligible)
         nodes = np.concatenate([part.nodes for part in parts])
         place = np.empty(count, dtype=np.int64)
         place[nodes] = np.arange(count)
+        pairs = _neglected_pairs(pattern, parts) if negligible is not None else np.zeros((0, 2), dtype=np.int64)
+        if len(pairs):
+            both = np.concatenate([pairs, pairs[:, ::-1]])
+            pattern = pattern - csr_matrix((np.ones(len(both), dtype=np.int8), tuple(both.T)), (count, count))
+            pattern.eliminate_zeros()
         ordered = pattern[nodes]
         node_bounds, ancestors = list[tuple[int, int]](), list[Index]()
         start = 0
@@ -147,6 +220,8 @@ class SymbolicFactorisation:
             [(int(starts[first]), int(starts[last])) for first, last in node_bounds],
             [_spans(starts, one) for one in ancestors],
             [part.children for part in parts],
+            NeglectedCouplings.of(pairs, place, place_of_row),
+            negligible is not None,
         )
 
     @property
@@ -172,11 +247,11 @@ class SymbolicFactorisation:
     def factorise(self, matrix: csr_matrix, dtype: type[np.floating[Any]]) -> MultifrontalSolve | None:
         """Return the solve, factorised in precision dtype, or None if a pivot is not positive or an entry too large."""
         with np.errstate(over="ignore"):
-            ordered = matrix.tocsr()[self.order][:, self.order].tocsr().astype(dtype)
+            ordered = self.neglected.leave_out(matrix.tocsr()[self.order][:, self.order].tocsr()).astype(dtype)
         if not np.isfinite(ordered.data).all():
             return None
         local = np.zeros(len(self.order), dtype=np.int64)
-        buffer, used = np.empty(self.entry_count, dtype=np.float32), 0
+        buffer, used = self._spare.pop() if self._spare else np.empty(self.entry_count, dtype=np.float32), 0
         fronts, updates = list[_Front](), dict[int, Array]()
         for first, last in self._chains:
             (start, _), (_, stop), far = self.bounds[first], self.bounds[last - 1], self.ancestor_rows[last - 1]
@@ -195,10 +270,34 @@ class SymbolicFactorisation:
                 columns = buffer[used : used + size[0] * size[1]].reshape(size[::-1], order="F")
                 used += columns.size
                 if not chain.eliminate(begin - start, end - start, columns):
+                    self._keep(buffer)
                     return None
                 fronts.append(_Front(begin, end, self.ancestor_rows[number], columns))
             updates[last - 1] = chain.update()
-        return MultifrontalSolve(fronts, self.order)
+        found = MultifrontalSolve(fronts, self.order)
+        if self.keeps_memory:
+            finalize(found, self._keep, buffer).atexit = False
+        return found
+
+    def _keep(self, buffer: SinglePrecisionArray) -> None:
+        """Keep the memory of factors for the next ones."""
+        if self.keeps_memory:
+            self._spare[:] = [buffer]
+
+
+def _neglected_pairs(pattern: csr_matrix, parts: Sequence[EliminationBlock]) -> Index:
+    """Return the coupled pairs of nodes (k, 2) of which neither is in an ancestor of the other one's block."""
+    first = np.arange(len(parts))
+    for number, part in enumerate(parts):
+        first[number] = min([number, *(first[child] for child in part.children)])
+    block = np.empty(pattern.shape[0], dtype=np.int64)
+    block[np.concatenate([part.nodes for part in parts])] = np.repeat(
+        np.arange(len(parts)), [len(part.nodes) for part in parts]
+    )
+    links = pattern.tocoo()
+    early, late = block[links.row], block[links.col]
+    is_neglected = (early < late) & (early < first[late])
+    return np.column_stack([links.row[is_neglected], links.col[is_neglected]]).astype(np.int64)
 
 
 def _spans(starts: Index, nodes: Index) -> Index:

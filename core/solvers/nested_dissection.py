@@ -2,6 +2,9 @@
 
 Planes cut the nodes into halves of similar size, with as few separator nodes as possible. Separators are eliminated
 last, after both halves have been cut in the same way.
+
+Where couplings may be neglected, separators one node wide suffice, even if nodes are coupled to their neighbours'
+neighbours.
 """
 
 from __future__ import annotations
@@ -13,8 +16,8 @@ from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index, Mask
 
-# Number of nodes that are not cut any further.
-_MAX_LEAF = 40
+# Number of nodes that are not cut any further, and the same where cuts may neglect couplings and are cheaper.
+_MAX_LEAF, _MAX_NEGLECTING_LEAF = 40, 16
 # A larger separator is eliminated in blocks of about _MAX_LEAF nodes.
 _MAX_SEPARATOR = 150
 # Cutting planes are perpendicular to the axes and face diagonals along which the nodes extend at least this fraction of
@@ -41,22 +44,30 @@ class EliminationBlock:
     children: tuple[int, ...]
 
 
-def dissect(pattern: csr_matrix, places: Array) -> list[EliminationBlock]:
+def dissect(pattern: csr_matrix, places: Array, negligible: Index | None = None) -> list[EliminationBlock]:
     """Return blocks in elimination order: a block follows its children, and the last one is the root.
 
     pattern: (n, n), nonzero where nodes are coupled, symmetric.  places: (n, 3) m; coincident nodes are separated, too.
+    negligible: (k, 2) pairs of nodes whose couplings separators ignore.
     """
     links = pattern.tocoo()
     is_upper = links.row < links.col
     blocks: list[EliminationBlock] = []
     edges = np.stack([links.row[is_upper], links.col[is_upper]]).astype(np.int64)
-    _dissect(blocks, np.arange(pattern.shape[0]), edges, np.asarray(places, dtype=float))
+    if negligible is not None:
+        count = pattern.shape[0]
+        edges = edges[:, ~np.isin(np.array([count, 1]) @ edges, np.sort(negligible, axis=1) @ np.array([count, 1]))]
+    max_leaf = _MAX_LEAF if negligible is None else _MAX_NEGLECTING_LEAF
+    _dissect(blocks, np.arange(pattern.shape[0]), edges, np.asarray(places, dtype=float), max_leaf)
     return blocks
 
 
-def _dissect(blocks: list[EliminationBlock], nodes: Index, edges: Index, places: Array) -> int:
-    """Append the blocks of nodes (k,) and return the index of the last one. edges: (2, e) in local node numbers."""
-    if len(nodes) <= _MAX_LEAF:
+def _dissect(blocks: list[EliminationBlock], nodes: Index, edges: Index, places: Array, max_leaf: int) -> int:
+    """Append the blocks of nodes (k,) and return the index of the last one.
+
+    edges: (2, e) in local node numbers.  max_leaf: number of nodes that are not cut any further.
+    """
+    if len(nodes) <= max_leaf:
         return _append(blocks, nodes, ())
     upper, is_separator = _best_cut(edges, places)
     halves = [np.flatnonzero(upper & ~is_separator), np.flatnonzero(~upper & ~is_separator)]
@@ -68,7 +79,7 @@ def _dissect(blocks: list[EliminationBlock], nodes: Index, edges: Index, places:
         number[side] = np.arange(len(side))
         side_edges = number[edges]
         side_edges = side_edges[:, (side_edges >= 0).all(axis=0)]
-        children.append(_dissect(blocks, nodes[side], side_edges, places[side]))
+        children.append(_dissect(blocks, nodes[side], side_edges, places[side], max_leaf))
     separator = np.flatnonzero(is_separator)
     if not len(separator):
         # Disconnected pieces.

@@ -49,6 +49,8 @@ _NEGLIGIBLE_MOTION = 1e-8
 _INVISIBLE_CHANGE, _INVISIBLE_FRACTION = 2.5e-3, 0.02
 # Up to so many unknowns, a general factorisation is used instead of the multifrontal one.
 _MIN_MULTIFRONTAL_UNKNOWNS = 600
+# Number of nodes of woven cloth above which factors are smaller if they neglect couplings.
+_MIN_NEGLECTING_NODES = 1500
 # Number of cached elimination orders of woven cloth in contact.
 _MAX_CACHED_ORDERS = 4
 
@@ -394,11 +396,22 @@ class WeaveStepper(Stepper):
         return self._order(self._pattern)
 
     def _order(self, pattern: csr_matrix) -> SymbolicFactorisation:
-        """Return the elimination order of a pattern; a crossing's yarn positions are eliminated with its node."""
+        """Return the elimination order of a pattern; a crossing's yarn positions are eliminated with its node.
+
+        The factors of large cloth may neglect that bends, and the shear of crossings, couple the two neighbours of a
+        node along a yarn.
+        """
         cloth = self.unknowns.cloth
         nodes = np.concatenate([np.arange(cloth.count), cloth.node[cloth.crossings[:, 0]]]).repeat(3)[self._free_rows]
         used, node_of_row = np.unique(nodes, return_inverse=True)
-        return SymbolicFactorisation.of(pattern, self.system.rest[used], node_of_row)
+        negligible = None
+        if cloth.count > _MIN_NEGLECTING_NODES:
+            number = np.full(cloth.count, -1)
+            number[used] = np.arange(len(used))
+            first, last = cloth.bends.T
+            negligible = number[np.column_stack([cloth.ends[first, 0], cloth.ends[last, 1]])]
+            negligible = negligible[(negligible >= 0).all(axis=1)]
+        return SymbolicFactorisation.of(pattern, self.system.rest[used], node_of_row, negligible)
 
     def _symbolic_of(self, matrix: csr_matrix) -> SymbolicFactorisation:
         """Return the elimination order of a Hessian of the free unknowns.

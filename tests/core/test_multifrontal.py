@@ -267,3 +267,65 @@ def test_singular_preconditioner_is_shifted() -> None:
     found = build_preconditioner(matrix, np.zeros((1, 3)))(way)
     # The result is exact except for the free translation; the added shift is 1e-12 of the matrix.
     assert matrix @ found == pytest.approx(way, abs=1e-3)
+
+
+def sheet_with_second_neighbours(side: int, weight: float) -> tuple[csr_matrix, np.ndarray, np.ndarray]:
+    """Return a sheet that bends and shears, its places, and the pairs of its nodes' neighbours along both axes.
+
+    weight: of bending and shear, relative to stretch.
+    """
+    matrix, places = grid(side, side, 1)
+    number = np.arange(side * side).reshape(side, side)
+    ends = [(number[:-2], number[1:-1], number[2:]), (number[:, :-2], number[:, 1:-1], number[:, 2:])]
+    first, middle, last = (np.concatenate([pair[k].ravel() for pair in ends]) for k in range(3))
+    rows = np.arange(len(first))
+    bend = sum(
+        csr_matrix((np.full(len(rows), factor), (rows, nodes)), (len(rows), side * side))
+        for factor, nodes in ((1.0, first), (-2.0, middle), (1.0, last))
+    )
+    axes = (number[1:-1, :-2], number[1:-1, 2:], number[:-2, 1:-1], number[2:, 1:-1])
+    rows = np.arange(axes[0].size)
+    # Stretched across the first axis, and sheared in the plane.
+    shear = sum(
+        csr_matrix((np.full(len(rows), factor), (rows, 3 * nodes.ravel() + axis)), (len(rows), 3 * side * side))
+        for factor, nodes, axis in zip((-1.0, 1.0, -1.0, 1.0), axes, (0, 0, 1, 1), strict=True)
+    )
+    total = matrix + weight * (kron(bend.T @ bend, np.eye(3)) + shear.T @ shear)
+    return csr_matrix(total), places, np.column_stack([first, last])
+
+
+@pytest.mark.parametrize("weight", [0.1, 10.0])
+def test_neglected_couplings_leave_preconditioner(weight: float) -> None:
+    """Factors without the couplings of second neighbours are smaller, and those of a stiffer matrix."""
+    matrix, places, pairs = sheet_with_second_neighbours(22, weight)
+    node = np.arange(len(places)).repeat(3)
+    symbolic, exact = (SymbolicFactorisation.of(matrix, places, node, one) for one in (pairs, None))
+    assert symbolic.entry_count < 0.7 * exact.entry_count
+    solve = symbolic.factorise(matrix, np.float32)
+    assert solve is not None
+    inverse = solve(np.eye(matrix.shape[0]))
+    # Eigenvalues of the preconditioned matrix: none exceeds 1, and conjugate gradients need few steps.
+    lower = np.linalg.cholesky(matrix.toarray())
+    values = np.linalg.eigvalsh(lower.T @ inverse @ lower)
+    assert values.max() < 1.0 + 1e-3
+    assert values.min() > (0.85 if weight < 1.0 else 0.2)
+
+
+def test_factors_reuse_memory_of_unused_ones() -> None:
+    matrix, places, pairs = sheet_with_second_neighbours(20, 0.1)
+    symbolic = SymbolicFactorisation.of(matrix, places, np.arange(len(places)).repeat(3), pairs)
+    right = np.random.default_rng(4).normal(size=matrix.shape[0])
+    first = symbolic.factorise(matrix, np.float32)
+    assert first is not None
+    answer = first(right)
+    # Factors in use are not overwritten.
+    second = symbolic.factorise(csr_matrix(2.0 * matrix), np.float32)
+    assert second is not None
+    assert first(right).tobytes() == answer.tobytes()
+    memory = first._fronts[0].columns.__array_interface__["data"]
+    del first
+    third = symbolic.factorise(matrix, np.float32)
+    assert third is not None
+    assert third._fronts[0].columns.__array_interface__["data"] == memory
+    assert third(right).tobytes() == answer.tobytes()
+    np.testing.assert_allclose(second(right), 0.5 * answer, rtol=0, atol=1e-5 * np.abs(answer).max())
