@@ -9,9 +9,11 @@ import pytest
 from scipy.linalg import eigh
 from scipy.sparse import block_diag, csr_matrix, diags, eye, kron, random
 from scipy.sparse.linalg import splu
+from woven_scenes import SwatchStepper, swatch, woven_body
 
 from animated import AnimatedScene
 from builders import gridded_box, static_body
+from dampsim.core.settle.controls import YarnDials
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.factorisation import factorise
 from dampsim.core.solvers.modes import smallest_eigenvalue
@@ -24,6 +26,7 @@ from dampsim.core.solvers.multifrontal import (
 )
 from dampsim.core.solvers.nested_dissection import dissect
 from dampsim.core.solvers.preconditioner import build_preconditioner
+from dampsim.core.steppers import sheet
 from dampsim.core.system.system import System
 
 pytestmark = pytest.mark.kernel
@@ -324,8 +327,28 @@ def test_factors_reuse_memory_of_unused_ones() -> None:
     assert first(right).tobytes() == answer.tobytes()
     memory = first._fronts[0].columns.__array_interface__["data"]
     del first
+    # Freed memory would be taken by these arrays.
+    others = [np.empty(symbolic.entry_count, dtype=np.float32) for _ in range(4)]
     third = symbolic.factorise(matrix, np.float32)
     assert third is not None
     assert third._fronts[0].columns.__array_interface__["data"] == memory
+    assert len(others) == 4
     assert third(right).tobytes() == answer.tobytes()
     np.testing.assert_allclose(second(right), 0.5 * answer, rtol=0, atol=1e-5 * np.abs(answer).max())
+
+
+def test_large_woven_cloth_neglects_couplings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The factors of large woven cloth are smaller, and its motion is the same within the tolerance."""
+    pitch, tolerance = 1.0 / 41.0, 1e-3
+    pins = (swatch(40, 40, pitch)[0].vertices[:, 0] < 1e-9).astype(float)
+    ends, entries = [], []
+    for min_nodes in (sheet._MIN_NEGLECTING_NODES, 10**6):
+        monkeypatch.setattr(sheet, "_MIN_NEGLECTING_NODES", min_nodes)
+        stepper = SwatchStepper(woven_body(40, 40, pitch, pins), (0.0, 0.0, -9.81))
+        for _ in range(2):
+            stepper.step(1.0 / 24.0, YarnDials(0.3, 1.0, 1e-3, 3e-4, 1e-3), tolerance=tolerance)
+        ends.append(stepper.state.positions)
+        entries.append(stepper.stepper._symbolic.entry_count)
+    assert entries[0] < 0.7 * entries[1]
+    motion = np.linalg.norm(ends[1] - stepper.system.rest)
+    assert 0.0 < np.linalg.norm(ends[0] - ends[1]) < 10.0 * tolerance * motion
