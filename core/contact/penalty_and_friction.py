@@ -357,16 +357,38 @@ class CompiledContactPotential(ContactPotential):
         """Return the potential of the same contacts with other normal forces (k,) N, which limit friction."""
         return CompiledContactPotential(self.contacts, lagged_normal_force, self._compiled)
 
+    def evaluate(self, positions: Array) -> ContactEvaluation:
+        """Return U with all results at positions (n, 3) m."""
+        return self._at(positions)[0]
+
+    def foreseen(self, at: ContactEvaluation, ends: Array, min_work: float) -> tuple[ContactEvaluation, Array] | None:
+        """Return an evaluation continued from the branches that the contacts have at ends (n, 3) m.
+
+        Contacts that open or close on the way count as open or closed already; those that get deep count as closed. The
+        second result is the change (n, 3) N of the gradient. Return None if closing takes at most min_work J.
+        """
+        stiffness, normal, gap = self.contacts.stiffness, self.contacts.normal, self.evaluate(ends).gap
+        depth, is_closed = at.states % 4, gap < 0.0
+        closing = np.where(is_closed & (depth == 0), gap, 0.0)
+        if not 0.5 * float(stiffness @ closing**2) > min_work:
+            return None
+        changed = np.flatnonzero((depth < 2) & (is_closed != (depth > 0)))
+        states, force = at.states.copy(), at.force.copy()
+        states[changed] += np.where(is_closed[changed], 1, -1)
+        force[changed] = np.where(is_closed[changed], -stiffness[changed] * at.gap[changed], 0.0)
+        change = np.asarray(self.contacts.transposed_weights @ ((at.force - force)[:, None] * normal))
+        return replace(at, states=states, force=force), change
+
     def add_blocks(
         self,
-        positions: Array,
+        at: ContactEvaluation,
         factor: float,
         pattern: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]],
         blocks: Array,
     ) -> int:
-        """Add the Hessian at positions (n, 3) m times a factor to blocks; see CompiledContacts.add_blocks()."""
-        return self._compiled.add_blocks(self._limits, self._at(positions)[0], factor, pattern, blocks)
+        """Add the Hessian of an evaluation times a factor to blocks; see CompiledContacts.add_blocks()."""
+        return self._compiled.add_blocks(self._limits, at, factor, pattern, blocks)
 
-    def active_contacts(self, positions: Array) -> Index:
-        """Return the indices of the contacts that have a stiffness at positions (n, 3) m."""
-        return np.flatnonzero((self.contact_states(positions) % 4 > 0) | (self._limits > 0.0))
+    def active_contacts(self, at: ContactEvaluation) -> Index:
+        """Return the indices of the contacts that have a stiffness in an evaluation."""
+        return np.flatnonzero((at.states % 4 > 0) | (self._limits > 0.0))

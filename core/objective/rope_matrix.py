@@ -190,8 +190,9 @@ class RopeMatrix:
             return blocks
         assert isinstance(contacts, CompiledContactPotential)
         slots = self.pattern.slot.astype(np.int32), self.pattern.blocks.starts, self.pattern.blocks.columns
-        if contacts.add_blocks(x, self._h, slots, blocks):
-            self.add_contacts(contacts.contacts.weights[contacts.active_contacts(x)])
+        at = contacts.evaluate(x)
+        if contacts.add_blocks(at, self._h, slots, blocks):
+            self.add_contacts(contacts.contacts.weights[contacts.active_contacts(at)])
             return self.blocks_at(x, project)
         return blocks
 

@@ -16,6 +16,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from ..base.arrays import Array, Index, take_rows
 from ..contact.penalty_and_friction import CompiledContactPotential, ContactPotential, ContactSet
 from ..materials import Corotational, Energy, ShellBending
+from ..native.contacts import ContactEvaluation
 from ..native.elements import BlockFactors, Places, ShellPlaces, read_only
 from ..native.library import KernelLibrary
 from ..solvers.factorisation import LowRank, LowRankUpdate, factorise
@@ -26,6 +27,9 @@ from .step_potential import StepPotential
 _FORCING, _CONTACT_FORCING = 0.05, 0.1
 # After more steps than this, the matrix is factorised completely.
 _MAX_STEPS = 300
+# Least work of contacts that close along a direction, over its descent, at which they are foreseen: half the decrease
+# that the direction predicts. Least descent with foreseen contacts over that without them.
+_MIN_CLOSING_WORK, _MIN_FORESEEN_DESCENT = 0.25, 0.5
 # Number of patterns that a stepper keeps.
 KEPT_PATTERNS = 4
 
@@ -238,7 +242,10 @@ class SheetMatrix:
         self._inertia, self._damping = inertia[elements.order], damping
         self._base: Array | None = None
         self._slots = read_only(elements.slot.astype(np.int32))
+        is_free = elements.slot >= 0
+        self._nodes = np.flatnonzero(is_free)[np.argsort(elements.slot[is_free])]
         self._blocks: Array | None = None
+        self._contacts_in_blocks: ContactEvaluation | None = None
         self._factors: tuple[BlockPattern, BlockFactors] | None = None
         self._contact_blocks: tuple[ContactSet, csr_matrix] | None = None
         self._constant = {
@@ -286,12 +293,33 @@ class SheetMatrix:
         if potential.links is not None:
             blocks = self._add_matrix(blocks, potential.link_hessian(x), self._h, 0)
         if isinstance(contacts, CompiledContactPotential):
-            blocks = self._add_compiled_contacts(blocks, contacts, x)
+            self._contacts_in_blocks = contacts.evaluate(x)
+            blocks = self._add_compiled_contacts(blocks, contacts, self._contacts_in_blocks)
         elif contacts is not None:
             self._add_contacts(blocks, contacts, x)
+        self._blocks = blocks
         factors = self._factors_of_pattern()
         factors.factorise(blocks)
         return factors, blocks
+
+    def foresee_contacts(self, ends: Array, min_power: float) -> tuple[BlockFactors, Array] | None:
+        """Replace the contacts in the last matrix by those foreseen at ends (n, 3) m.
+
+        Return the incomplete factors, and the change (f, 3) N of the gradient in the rows of the matrix. Return None
+        without compiled contacts, or if closing takes at most min_power W, see CompiledContactPotential.foreseen().
+        """
+        contacts, at, blocks = self._potential.contacts, self._contacts_in_blocks, self._blocks
+        if not isinstance(contacts, CompiledContactPotential) or at is None or blocks is None:
+            return None
+        found = contacts.foreseen(at, ends, self._h * min_power)
+        if found is None:
+            return None
+        contacts.add_blocks(at, -self._h, self._contact_rows(), blocks)
+        self._contacts_in_blocks, change = found
+        self._blocks = self._add_compiled_contacts(blocks, contacts, self._contacts_in_blocks)
+        factors = self._factors_of_pattern()
+        factors.factorise(self._blocks)
+        return factors, take_rows(change, self._nodes)
 
     def _copy_of_base(self, base: Array) -> Array:
         """Return a copy of the constant blocks, in the memory of the last one if it fits."""
@@ -386,13 +414,13 @@ class SheetMatrix:
         first, second = first[used], second[used]
         return slot[first], slot[second], weights.data[first] * weights.data[second], contacts.weight_rows[first]
 
-    def _add_compiled_contacts(self, blocks: Array, contacts: CompiledContactPotential, x: Array) -> Array:
+    def _add_compiled_contacts(self, blocks: Array, contacts: CompiledContactPotential, at: ContactEvaluation) -> Array:
         """Return blocks (b, 3, 3) with those of contacts added, after adding blocks of active contacts if needed."""
-        if contacts.add_blocks(x, self._h, self._contact_rows(), blocks):
-            active = contacts.contacts.select(contacts.active_contacts(x))
+        if contacts.add_blocks(at, self._h, self._contact_rows(), blocks):
+            active = contacts.contacts.select(contacts.active_contacts(at))
             rows, columns, _, _ = self._contact_pairs(active)
             blocks = self._extended(blocks, rows, columns)
-            contacts.add_blocks(x, self._h, self._contact_rows(), blocks)
+            contacts.add_blocks(at, self._h, self._contact_rows(), blocks)
         return blocks
 
     def _contact_rows(self) -> tuple[Places, Places, Places]:
@@ -434,22 +462,50 @@ class BlockDirections:
         is_in_contact: whether contacts may press, so that directions need not be as exact.
         """
         self._matrix, self._positions, self._low_rank = matrix, positions, low_rank
-        self._forcing = _CONTACT_FORCING if is_in_contact else _FORCING
+        self._forcing, self._is_in_contact = _CONTACT_FORCING if is_in_contact else _FORCING, is_in_contact
         self._factors: BlockFactors | None = None
         self._known_low_rank: tuple[LowRank, tuple[Array, Array, Index]] | None = None
 
-    def direction_at(self, v: Array, gradient: Array) -> tuple[Array, float]:
-        """Return the direction (f, 3) at v, and the preconditioned norm of the gradient."""
+    def direction_at(self, v: Array, gradient: Array, *, foresees: bool = False) -> tuple[Array, float]:
+        """Return the direction (f, 3) at v, and the preconditioned norm of the gradient.
+
+        foresees: whether to foresee contacts that close on the way.
+        """
         self._factors, blocks = self._matrix.factors_at(self._positions(v))
-        low = self._low_rank()
-        right, steps, norm = -take_rows(gradient, self._matrix.order), _MAX_STEPS + 1, 0.0
-        if self._factors.is_valid:
-            parts = self._sorted_low_rank(low)
-            found, steps, norm = self._factors.conjugate_gradients(right, parts, self._forcing, _MAX_STEPS)
-        if steps > _MAX_STEPS:
-            solve = LowRankUpdate(factorise(self._matrix.as_sparse(blocks)), _reordered(low, self._matrix.order))
+        right = -take_rows(gradient, self._matrix.order)
+        found, norm = self._solution(right)
+        if found is None:
+            low = _reordered(self._low_rank(), self._matrix.order)
+            solve = LowRankUpdate(factorise(self._matrix.as_sparse(blocks)), low)
             found = solve(right.ravel()).reshape(-1, 3)
+        elif foresees and self._is_in_contact:
+            found, norm = self._foreseen_solution(v, right, found, norm)
         return take_rows(found, self._matrix.rows), norm
+
+    def _solution(self, right: Array) -> tuple[Array | None, float]:
+        """Return the solution (f, 3) for a right-hand side (f, 3), or None, and the preconditioned norm of that."""
+        if self._factors is None or not self._factors.is_valid:
+            return None, 0.0
+        parts = self._sorted_low_rank(self._low_rank())
+        found, steps, norm = self._factors.conjugate_gradients(right, parts, self._forcing, _MAX_STEPS)
+        return found if steps <= _MAX_STEPS else None, norm
+
+    def _foreseen_solution(self, v: Array, right: Array, found: Array, norm: float) -> tuple[Array, float]:
+        """Return the solution (f, 3) with the contacts at the end of the one found, and its preconditioned norm.
+
+        Return those given if the contacts change little, or if the other solution descends too little.
+        """
+        descent = float(np.vdot(right, found))
+        ends = self._positions(v + take_rows(found, self._matrix.rows))
+        foreseen = self._matrix.foresee_contacts(ends, _MIN_CLOSING_WORK * descent)
+        if foreseen is None:
+            return found, norm
+        self._factors, change = foreseen
+        other, _ = self._solution(right - change)
+        if other is None:
+            return found, norm
+        is_better = float(np.vdot(right, other)) >= _MIN_FORESEEN_DESCENT * descent
+        return other if is_better else found, self._norm(right)
 
     def _sorted_low_rank(self, low: LowRank) -> tuple[Array, Array, Index]:
         """Return the columns, the signs and the region of each row of the matrix, see BlockFactors."""
@@ -463,7 +519,11 @@ class BlockDirections:
         """Return the norm of a gradient (f, 3) in the last preconditioner; infinite before the first direction."""
         if self._factors is None or not self._factors.is_valid:
             return np.inf
-        right = take_rows(gradient, self._matrix.order)
+        return self._norm(take_rows(gradient, self._matrix.order))
+
+    def _norm(self, right: Array) -> float:
+        """Return the norm of a right-hand side (f, 3) in the valid preconditioner."""
+        assert self._factors is not None
         return float(np.sqrt(max(float(np.vdot(right, self._factors.solve(right))), 0.0)))
 
 

@@ -41,6 +41,9 @@ _PATIENCE, _RELAXED_TOLERANCE = 20, 10.0
 _STUCK_FRACTION = 0.05
 # A search ends with an invisible step if the error is at most this fraction of the motion.
 _INVISIBLE_ERROR = 0.1
+# Contacts that close along a direction are foreseen if a search may make more evaluations than this. Shorter searches
+# are cut off: they spend the evaluations that they save on further systems, each of which then takes longer.
+_MIN_FORESEEING_EVALUATIONS = 32
 # Tolerance at which the objective's invisible step counts in full; a tighter one reduces it.
 _USUAL_TOLERANCE = 1e-3
 
@@ -48,8 +51,11 @@ _USUAL_TOLERANCE = 1e-3
 class NewtonDirections(Protocol):
     """Source of approximate Newton directions."""
 
-    def direction_at(self, v: Array, gradient: Array) -> tuple[Array, float]:
-        """Return the direction (f, 3) at v, and the preconditioned norm of the gradient."""
+    def direction_at(self, v: Array, gradient: Array, *, foresees: bool = False) -> tuple[Array, float]:
+        """Return the direction (f, 3) at v, and the preconditioned norm of the gradient.
+
+        foresees: whether to foresee contacts that close on the way, if the directions can.
+        """
         ...
 
     def norm(self, gradient: Array) -> float:
@@ -109,6 +115,7 @@ def minimise_inexact_newton(
     value, gradient = objective.value_gradient(v)
     visibility = min(tolerance.relative / _USUAL_TOLERANCE, 1.0)
     first_error: float | None = None
+    foresees = not tolerance.is_exhausted(_MIN_FORESEEING_EVALUATIONS)
     if not (np.isfinite(value) and np.isfinite(gradient).all()):
         return Minimum(v, Outcome.NOT_FINITE, 0, evaluations, np.inf, np.inf)
     outcome, iteration, estimate_ratio = Outcome.ITERATIONS, 0, np.inf
@@ -120,7 +127,7 @@ def minimise_inexact_newton(
             if _ESTIMATE_MARGIN * estimate <= max(tolerance.relative * motion, tolerance.absolute):
                 error, outcome = estimate, Outcome.CONVERGED
                 break
-        direction, norm = directions.direction_at(v, gradient)
+        direction, norm = directions.direction_at(v, gradient, foresees=foresees)
         slope = float(np.vdot(gradient, direction))
         if not np.isfinite(slope):
             outcome = Outcome.NOT_FINITE
@@ -177,7 +184,7 @@ class _NewtonDirections:
     def norm(self, gradient: Array) -> float:
         return preconditioned_norm(self._objective.precondition, gradient)
 
-    def direction_at(self, v: Array, gradient: Array) -> tuple[Array, float]:
+    def direction_at(self, v: Array, gradient: Array, *, foresees: bool = False) -> tuple[Array, float]:
         objective = self._objective
         if self._factorised is not None:
             product = objective.tangent_operator(v)

@@ -55,7 +55,7 @@ def test_compiled_contact_blocks_match_numpy(kernel: native.KernelLibrary, seed:
     compiled, expected = both(rows, pressing)
     slots = np.array([2, -1, 0, 4, 1, -1, 3])
     blocks = np.zeros((25, 3, 3))
-    assert compiled.add_blocks(x, 0.5, full_pattern(slots), blocks) == 0
+    assert compiled.add_blocks(compiled.evaluate(x), 0.5, full_pattern(slots), blocks) == 0
     free = np.argsort(slots)[2:]
     dof = (3 * free[:, None] + np.arange(3)).ravel()
     dense = blocks.reshape(5, 5, 3, 3).transpose(0, 2, 1, 3).reshape(15, 15)
@@ -68,9 +68,11 @@ def test_missing_contact_blocks_change_nothing(kernel: native.KernelLibrary) -> 
     rows, pressing, x = random_rows(0)
     compiled, _ = both(rows, pressing)
     index, blocks = np.arange(NODES, dtype=np.int32), np.zeros((NODES, 3, 3))
-    missing = compiled.add_blocks(x, 1.0, (index, np.arange(NODES + 1, dtype=np.int32), index), blocks)
+    missing = compiled.add_blocks(
+        compiled.evaluate(x), 1.0, (index, np.arange(NODES + 1, dtype=np.int32), index), blocks
+    )
     # Each contact has four nodes.
-    assert missing == 12 * len(compiled.active_contacts(x))
+    assert missing == 12 * len(compiled.active_contacts(compiled.evaluate(x)))
     assert not blocks.any()
 
 
@@ -89,9 +91,9 @@ def test_compiled_contacts_refuse_wrong_arguments(kernel: native.KernelLibrary) 
         ((slots.astype(np.int64), starts, columns), "32-bit"),
     ):
         with pytest.raises(ValueError, match=match):
-            compiled.add_blocks(x, 1.0, pattern, blocks)
+            compiled.add_blocks(compiled.evaluate(x), 1.0, pattern, blocks)
     with pytest.raises(ValueError, match="blocks"):
-        compiled.add_blocks(x, 1.0, (slots, starts, columns), blocks[1:])
+        compiled.add_blocks(compiled.evaluate(x), 1.0, (slots, starts, columns), blocks[1:])
     weights = rows.weights.copy()
     weights.indices[0] = NODES
     with pytest.raises(ValueError, match="weights of contacts refer"):
