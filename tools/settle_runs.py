@@ -567,8 +567,8 @@ it was pulled, or if it takes more than 40 s. *Iterations* is the median of the 
 
 - **Sheets and nets of springs with a visible swing** can rest early. They follow the first-mode law, in which only the first mode has the dialled
   rest time. Each substep also damps stiffer motions numerically; only ropes, hair, shells and springs that keep their shape make up for this.
-- **A solid that is stretched along its length and released** is compressed when it swings back, and buckles. With *Bounce*, a slender one without
-  weight bends much farther than it was stretched. Such runs fail.
+- **A solid that would buckle** when it swings back, because it was stretched along its length, rests on time without *Bounce*. So does one that is
+  bent very far.
 - **Swings that deviate from the law**, as after far pulls, may lose a last peak that is just above 1%. They then rest up to one swing early.
 - **A stop along a direction in which a body is stiff** hardly moves it, and it rests at once: a card that stops in its own plane, a hanging rope or a
   cube of wires that stops lengthwise. Such runs, at up to 1,300 sizes per second, are the earliest ones in the tables.

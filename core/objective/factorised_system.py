@@ -146,12 +146,22 @@ class FactorisedSystem:
         return self._hanging_compliances.get(factors.tobytes(), lambda: self._hanging_compliance(factors))
 
     def _hanging_compliance(self, factors: Array) -> Solve:
+        return accurate_solve(self.free_tangent(self.hanging_positions(), factors), self.system.rest[self.free])
+
+    def hanging_positions(self) -> Array:
+        """Return the positions (n, 3) m of all nodes in the hanging shape, with the pins at rest."""
         positions = self.system.rest.copy()
         for region in self.system.regions:
             if region.hanging_shape is not None:
                 positions[region.free] += region.hanging_shape.displacements
-        matrix = self._restrict_to_free(self.system.tangent(State.at_rest(positions), factors))
-        return accurate_solve(matrix, self.system.rest[self.free])
+        return positions
+
+    def free_tangent(self, positions: Array, factors: Array) -> csr_matrix:
+        """Return the tangent (3f, 3f) N/m of the free nodes at positions (n, 3) m of all nodes.
+
+        factors: (b,) stiffness factor of each block.
+        """
+        return self._restrict_to_free(self.system.tangent(State.at_rest(positions), factors))
 
     def _factorisation_key(
         self, h: float, inertia: Array, factors: Array, stiffness_weights: Array | None

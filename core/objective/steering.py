@@ -48,6 +48,7 @@ from .slack_steering import (
     search_law,
 )
 from .step_potential import ThetaWeights, step_start_forces
+from .swing_record import SwingRecord, will_buckle
 
 # Bounds of the pace without and with overshoot.
 _PACES = {False: (0.5, 3.0), True: (0.5, 2.0)}
@@ -69,48 +70,6 @@ _LAST_PHASE = 0.5
 _MAX_EQUILIBRIUM_ERROR = 0.1
 
 
-@dataclass(frozen=True)
-class SwingRecord:
-    """Swing of a region so far.
-
-    swing: Y in m; negative while other forces act.  phase: phi since the largest swing.  pace: a'/a in the last step.
-    acceleration: (3,) m/s^2, external, in the last step.
-    tempo: factor on the decay and the frequency of the law since Bounce has changed.
-    progress: part of the settle time that is over.
-    """
-
-    swing: float
-    phase: float
-    pace: float
-    acceleration: Array
-    tempo: float = 1.0
-    progress: float = 0.0
-
-    @staticmethod
-    def read(numbers: Array) -> SwingRecord:
-        """Return the record in an array (8,)."""
-        swing, phase, pace, tempo, progress = (float(one) for one in numbers[:5])
-        return SwingRecord(swing, phase, pace, numbers[5:], tempo, progress)
-
-    @property
-    def numbers(self) -> Array:
-        """Array (8,) of the record."""
-        return np.array([self.swing, self.phase, self.pace, self.tempo, self.progress, *self.acceleration])
-
-    def after(self, law: WaveformLaw, h: float) -> SwingRecord:
-        """Return the record h s later."""
-        phase, progress = self.phase + law.decay * self.tempo * h, self.progress + h / law.settle_time
-        return replace(self, phase=phase, progress=progress)
-
-    def law(self, law: DeformationLaw) -> DeformationLaw:
-        """Return the law at the record's tempo and pace."""
-        return self.waveform(law) if isinstance(law, WaveformLaw) else law
-
-    def waveform(self, law: WaveformLaw) -> WaveformLaw:
-        """Return the law at the record's tempo and pace."""
-        return replace(law, decay=law.decay * self.tempo * self.pace, frequency=law.frequency * self.tempo)
-
-
 def steer(
     stepper: FactorisedSystem, state: State, inputs: Inputs, h: float, controls: Controls
 ) -> tuple[State, Controls]:
@@ -125,7 +84,7 @@ def steer(
         return state, controls
     own = state.history.block(system.name)
     known = None
-    if own.steering is not None and own.steering.shape == (len(laws), 8):
+    if own.steering is not None and own.steering.shape == (len(laws), 9):
         known = [SwingRecord.read(row) for row in own.steering]
     acceleration = _known_acceleration(stepper, state, inputs)
     if acceleration is None and own.steering is None:
@@ -144,19 +103,22 @@ def steer(
     own = replace(own, steering=np.array([one.numbers for one in records]))
     state = replace(state, history=state.history.with_block(system.name, own))
     last_records = [unsteered] * len(laws) if known is None else known
-    if all(one.pace == one.tempo == 1.0 for one in (*records, *last_records)):
+    if all(one.pace == one.tempo == 1.0 and one.has_bounce for one in (*records, *last_records)):
         return state, controls
     steered, former = (
         tuple(one.law(law) for one, law in zip(own_records, some, strict=True))
         for own_records, some in ((records, laws), (last_records, controls.former_laws or laws))
     )
-    has_new_tempo = any(one.tempo != last.tempo for one, last in zip(records, last_records, strict=True))
-    if controls.former_laws or has_new_tempo:
+    has_new_law = any(
+        (one.tempo, one.has_bounce) != (last.tempo, last.has_bounce)
+        for one, last in zip(records, last_records, strict=True)
+    )
+    if controls.former_laws or has_new_law:
         return state, replace(controls, laws=steered, former_laws=former)
     # The motion goes on at another pace, as after a change of the dials. With overshoot only the decay changes.
     ratios = tuple(
         one.pace / last.pace if isinstance(law, WaveformLaw) and law.frequency == 0.0 else 1.0
-        for law, one, last in zip(laws, records, last_records, strict=True)
+        for law, one, last in zip(steered, records, last_records, strict=True)
     )
     return state, replace(controls, laws=steered, velocity_ratios=ratios)
 
@@ -313,7 +275,7 @@ class _SteeredStep:
             # hard step, which leaves no velocity of the deformation.
             last = SwingRecord(0.0, 0.0, 1.0, a, progress=law.time_to_peak / law.settle_time)
         elif not np.array_equal(last.acceleration, a):
-            last = self._under_new_load(place, law, last.pace)
+            last = self._under_new_load(place, last.curve(law), last)
         if is_thrown:
             return fresh
         if history is not None and (history.elastic_gradient is None or history.force_rate is None):
@@ -328,9 +290,13 @@ class _SteeredStep:
             y, _, error = self._deflection(place, factors)
             former_swing = _largest(y)
             return replace(fresh, swing=former_swing if error <= _MAX_EQUILIBRIUM_ERROR * former_swing else 0.0)
+        if not last.has_bounce and last.phase >= last.curve(law).rest_phase:
+            last = replace(last, has_bounce=True, tempo=1.0)
+        law = last.curve(law)
         dialled = self.controls.former_laws[place] if self.controls.former_laws else None
         former = None if dialled is None else last.law(dialled)
-        if former is not None and dialled is not None and last.swing > 0.0 and has_new_bounce(law, dialled):
+        is_new = isinstance(dialled, WaveformLaw) and has_new_bounce(law, last.curve(dialled))
+        if former is not None and last.swing > 0.0 and is_new:
             last = self._with_new_bounce(place, law, former, last, history)
         following, rest_phase = last.after(law, h), law.decay * law.release_rest_time
         left = rest_phase - last.phase
@@ -351,11 +317,27 @@ class _SteeredStep:
         if is_growing or not is_known:
             pace = 1.0
         elif is_due:
-            envelope = self._envelope(region, last.waveform(law), rotation, factors, history, former)
+            is_largest = last_number < 0 <= number
+            if is_largest and law.frequency > 0.0 and will_buckle(self.stepper, region, y, factors, law.overshoot):
+                return self._without_bounce(place, law, replace(last, swing=swing, has_bounce=False), history)
+            envelope = self._envelope(region, last.paced(law), rotation, factors, history, former)
             pace = float(np.clip(steered_pace(law, swing, last.phase, envelope), *_PACES[law.frequency > 0.0]))
             turn = turning_pace(law, swing, last.phase, envelope)
             pace = max(pace, turn) if turn > 1.0 else pace
         return replace(following, swing=swing, pace=pace)
+
+    def _without_bounce(
+        self, place: int, law: WaveformLaw, last: SwingRecord, history: DeformationHistory | None
+    ) -> SwingRecord:
+        """Return the record of a region that goes on from its largest swing without bounce, so that it rests on time.
+
+        law: of the last step.
+        """
+        curve = last.curve(law)
+        if history is None:
+            time_left = (1.0 - last.progress) * curve.settle_time
+            last = replace(last, pace=1.0, tempo=tempo_on_time(curve, curve.rest_phase, time_left))
+        return self._with_new_bounce(place, curve, last.paced(law), last, history).after(curve, self.context.h)
 
     def _with_new_bounce(
         self,
@@ -379,18 +361,19 @@ class _SteeredStep:
         tempo = tempo_on_time(law, rest_phase, (1.0 - last.progress) * law.settle_time)
         return replace(last, phase=phase, pace=1.0, tempo=tempo)
 
-    def _under_new_load(self, place: int, law: WaveformLaw, last_pace: float) -> SwingRecord:
+    def _under_new_load(self, place: int, law: WaveformLaw, last: SwingRecord) -> SwingRecord:
         """Return the record of a region after its load has changed: its motion is part of a swing around the new shape.
 
-        last_pace: a'/a in the last step.
+        law: of the curve.  last: record of the last step.
         """
         context, free, h = self.context, self.context.system.regions[place].free, self.context.h
         y, rotation, _ = self._deflection(place, self.controls.stiffness_per_block(len(context.system.blocks)))
         velocity = (take_rows(context.state.velocities, free) - take_rows(context.state.reference, free)) @ rotation
-        released = SwingRecord(0.0, 0.0, 1.0, self.acceleration, progress=law.time_to_peak / law.settle_time)
+        progress = law.time_to_peak / law.settle_time
+        released = SwingRecord(0.0, 0.0, 1.0, self.acceleration, progress=progress, has_bounce=last.has_bounce)
         if not velocity.any() or not y.any():
             return released
-        envelope = law_envelope(replace(law, decay=law.decay * last_pace), y, h * velocity, h) / law.release_envelope
+        envelope = law_envelope(replace(law, decay=law.decay * last.pace), y, h * velocity, h) / law.release_envelope
         swing = max(_largest(y), envelope)
         phase = -math.log(max(envelope / swing, _MIN_ENVELOPE)) if math.isfinite(swing) else 0.0
         progress = (law.time_to_peak + phase / law.decay) / law.settle_time

@@ -177,6 +177,11 @@ class WaveformLaw:
         return _release_rest_phase(self.frequency / self.decay) / self.decay
 
     @property
+    def overshoot(self) -> float:
+        """Each swing over the previous one, on the other side."""
+        return math.exp(-math.pi * self.decay / self.frequency) if self.frequency > 0.0 else 0.0
+
+    @property
     def rest_phase(self) -> float:
         """Phase a t from a release to rest."""
         return _release_rest_phase(self.frequency / self.decay)

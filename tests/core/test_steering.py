@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,10 @@ import pytest
 from animated import AnimatedBody
 from builders import DOWN, gridded_box, static_body
 from dampsim.core.frames.frame import history_arrays, history_from_arrays
-from dampsim.core.objective.steering import SwingRecord, law_envelope, steered_pace, turning_pace
+from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.objective.factorised_system import FactorisedSystem
+from dampsim.core.objective.steering import law_envelope, steered_pace, turning_pace
+from dampsim.core.objective.swing_record import SwingRecord, is_stable
 from dampsim.core.scene.part import Part
 from dampsim.core.settle.waveform import WaveformLaw, settle_law
 from dampsim.core.simulation.simulation import Simulation
@@ -222,7 +226,7 @@ def test_record_is_stored() -> None:
     frame = list(simulation.frames(replace(simulation.first_frame(), state=state)))[5]
     arrays = history_arrays(frame.state.history)
     again = history_arrays(history_from_arrays(arrays))[body.name]["steering"]
-    assert again.shape == (1, 8)
+    assert again.shape == (1, 9)
     assert again.tobytes() == arrays[body.name]["steering"].tobytes()
 
 
@@ -260,3 +264,58 @@ def test_hard_step_releases_anew() -> None:
     (law,) = simulation.controls()[0].laws
     assert isinstance(law, WaveformLaw)
     assert rest == pytest.approx(24.0 * law.release_rest_time, abs=1.2)
+
+
+def stretched_release(make: Callable[[], Surface], part: float, **dials: float) -> tuple[np.ndarray, list[SwingRecord]]:
+    """Return the largest distances (k,) from rest, over the first one, after a release from a stretch lengthwise.
+
+    The records are those of the frames after the release.
+    """
+    body = pinned_body(make(), 0.05, resolution=250, stiffness=100.0, **dials)
+    simulation = make_simulation(body, 24.0, 36)
+    load = load_along(np.array([1.0, 0.03, -0.02]))(simulation.islands[0].system)
+    first, state = simulation.first_frame(), deflected_state(simulation, load, part)
+    shape = simulation.shapes(state, simulation.sample_frame(1).samples[-1])[body.name]
+    frames = list(simulation.frames(replace(first, state=state)))
+    ways = np.array([shape, *(one.shapes[body.name] for one in frames)]) - first.shapes[body.name]
+    distances = np.linalg.norm(ways, axis=2).max(axis=1)
+    blocks = [one.state.history.block(body.name).steering for one in frames]
+    return distances / distances[0], [SwingRecord.read(one[0]) for one in blocks if one is not None]
+
+
+# With bounce, they buckle and move 13 to 1.5 times as far as they were pulled.
+@pytest.mark.parametrize(
+    ("make", "part", "bounce"),
+    [(dumbbell, 0.12, 45.0), (dumbbell, 0.5, 20.0), (lambda: box((1.0, 0.2, 0.15)), 0.2, 60.0)],
+)
+@pytest.mark.parametrize("substeps", [1, 4])
+def test_stretched_solid_does_not_buckle(
+    make: Callable[[], Surface], part: float, bounce: float, substeps: int
+) -> None:
+    distances, records = stretched_release(make, part, settle=20.0, bounce=bounce, substeps=substeps)
+    law = settle_law(20.0, bounce / 100.0, 1.0)
+    assert distances.max() == distances[0]
+    rest = int(np.flatnonzero(distances > 0.01)[-1]) + 0.5
+    assert rest + law.time_to_peak == pytest.approx(20.0, abs=1.0)
+    # Bounce returns with the next swing.
+    assert not records[0].has_bounce
+    assert records[-1].has_bounce
+
+
+def test_stout_solid_keeps_its_bounce() -> None:
+    """A stretched solid that is too stout to buckle swings past rest by Bounce."""
+    distances, records = stretched_release(lambda: box((1.0, 0.6, 0.6)), 0.1, settle=20.0, bounce=30.0, substeps=2)
+    assert all(one.has_bounce for one in records)
+    turn = int(distances[:8].argmin())
+    assert distances[turn:].max() == pytest.approx(0.3, abs=0.05)
+
+
+@pytest.mark.parametrize(("strain", "stable"), [(-0.2, False), (-0.001, True), (0.3, True)])
+def test_compressed_column_is_unstable(strain: float, stable: bool) -> None:
+    """A slender column buckles between a strain of 0.1% and 20%, and never if it is stretched."""
+    body = pinned_body(box((1.0, 0.15, 0.15)), 0.05, settle=20.0, bounce=30.0, stiffness=100.0, resolution=250)
+    simulation = make_simulation(body, 24.0, 2)
+    (system,) = (one.system for one in simulation.islands)
+    stepper, (region,) = FactorisedSystem(system, None), system.regions
+    displacements = strain * system.rest[region.free] * np.array([1.0, 0.0, 0.0])
+    assert is_stable(stepper, region, displacements, np.ones(1)) is stable
