@@ -17,7 +17,12 @@ from violent_scenes import random_hit, run_violent, violent_scene
 from dampsim.core.contact_response.push_out import PushOut, find_overlaps
 from dampsim.core.geometry.collision.intersections import penetration_depth
 from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.settle.work_meter import WorkCosts, WorkMeter
 from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.steppers.deep_overlaps import DeepOverlaps
+from dampsim.core.steppers.step_task import StepTask
+from dampsim.core.steppers.violence import Violence
+from dampsim.core.system.state import State
 from detection_cases import DetectionStep, DetectionSurface, collider_surface, plane_collider
 from random_pairs import icosphere
 from shapes import box
@@ -288,14 +293,20 @@ def test_slowly_pressed_net_leaves_plates() -> None:
     assert frames[-1].depth < 0.01
 
 
-def test_modelled_overlap_is_left_alone() -> None:
-    """Contacts move it out slowly. A body that does not get deeper is not pushed out at once."""
-    made = violent_scene("teleport", "SOLID")
-    (plate,) = made.colliders
-    still = replace(plate, motion=lambda frame: plate.motion(20.0) + np.array([0.0, 0.0, 0.002 * frame]))
-    frames = list(run_violent(replace(made, colliders=(still,), last=5)))
-    assert frames[1].depth > 0.05
-    assert not any("DEEP_OVERLAPS" in one.guards for one in frames)
+@pytest.mark.parametrize(
+    ("depth", "initial", "is_crushed"), [(0.08, 0.02, True), (0.08, 0.09, False), (0.04, 0.02, False)]
+)
+def test_modelled_overlap_is_left_alone(depth: float, initial: float, is_crushed: bool) -> None:
+    """A pressed body is pushed out if it ends deep, and deeper than it began: contacts move others out slowly."""
+    meter = WorkMeter(10, 100.0, 1)
+    meter.begin_step(100.0, WorkCosts())
+    touched: Any = SimpleNamespace(contact=SimpleNamespace())
+    state, controls = State.at_rest(np.zeros((1, 3))), touched
+    task = StepTask(touched, state, (touched,), 0.04, controls, None, None, meter, Violence(pressed_steps=9))
+    task.__dict__["collisions"] = None
+    push: Any = SimpleNamespace(depths=lambda *_: (depth, depth), initial_depth=lambda _: initial)
+    result: Any = SimpleNamespace(is_calmed=False, report=SimpleNamespace(is_rough=False))
+    assert DeepOverlaps().judge(task, result, state, push, 1.0).violence.is_crushing == is_crushed
 
 
 def test_flattened_body_keeps_its_pins() -> None:
