@@ -14,7 +14,7 @@ from ..base.arrays import Array, Index, Mask
 from ..geometry.collision.edge_pairs import sharp_edges
 from ..geometry.mesh.primitives import closest_points_on_triangles
 from ..geometry.mesh.surface import CornerFans, label_connected, triangle_areas
-from ..geometry.mesh.triangles import Topology, is_closed
+from ..geometry.mesh.triangles import Topology, Triangles, is_closed
 
 # Default contact distance, as a fraction of a body's size.
 CONTACT_DISTANCE_RATIO = 0.005
@@ -22,6 +22,10 @@ CONTACT_DISTANCE_RATIO = 0.005
 MIN_DISTANCE_SCALE = 0.02
 # Points farther from a triangle at rest than this fraction of its longest side do not touch it as neighbours.
 _MAX_NEIGHBOUR_GAP = 0.6
+# Neighbours that face each other at rest are layers: their offset is within an angle of this cosine of both normals.
+_LAYER_COSINE = 0.7
+# The contact distance of layers is larger than that of other neighbours by this factor, and 0.9 of that at rest.
+_LAYER_FACTOR = 2.25
 # Number of triangles whose neighbours are listed at once.
 _LISTED_TRIANGLES = 1024
 # Dihedral angle in rad above which an edge is sharp.
@@ -213,6 +217,11 @@ class CollisionSurface:
         return np.asarray(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1))
 
     @cached_property
+    def rest_surface(self) -> Triangles:
+        """The surface at rest."""
+        return Triangles(self.rest, self.triangles, self.topology)
+
+    @cached_property
     def neighbours(self) -> NeighbourPairs:
         """Points and triangles next to each other at rest."""
         return NeighbourPairs.of(self)
@@ -312,6 +321,7 @@ class NeighbourPairs:
 
     point, triangle: (k,) in ascending order.  gap: (k,) m between them.  sphere_gap: (k,) m between the point and the
         triangle's bounding sphere.  seam_gap: (k,) m, the same across a seam; inf without.
+    layer_factor: (k,) see layer_factors().
     """
 
     point: Index
@@ -319,13 +329,15 @@ class NeighbourPairs:
     gap: Array
     sphere_gap: Array
     seam_gap: Array
+    layer_factor: Array
 
     @staticmethod
     def of(surface: CollisionSurface) -> NeighbourPairs:
         """Return the neighbours in a surface."""
+        point_normals, normals = surface.rest_surface.vertex_normals, surface.rest_surface.normals
         (middle, radius), used = surface.bounding_spheres, surface.used_vertices
         max_gap, tree = _MAX_NEIGHBOUR_GAP * surface.longest_sides, cKDTree(surface.rest[used])
-        found = [NeighbourPairs(*np.zeros((2, 0), dtype=np.int64), *np.zeros((3, 0)))]
+        found = [NeighbourPairs(*np.zeros((2, 0), dtype=np.int64), *np.zeros((4, 0)))]
         for first in range(0, len(middle), _LISTED_TRIANGLES):
             block = slice(first, first + _LISTED_TRIANGLES)
             near = tree.query_ball_point(middle[block], radius[block] + max_gap[block])
@@ -334,13 +346,15 @@ class NeighbourPairs:
             is_apart = (surface.triangles[triangle] != point[:, None]).all(axis=1)
             point, triangle = point[is_apart], triangle[is_apart]
             corners = surface.rest[surface.triangles[triangle]].transpose(1, 2, 0)
-            gap = np.sqrt(closest_points_on_triangles(np.ascontiguousarray(surface.rest[point].T), corners)[2])
+            _, offset, square = closest_points_on_triangles(np.ascontiguousarray(surface.rest[point].T), corners)
+            gap, factor = np.sqrt(square), layer_factors(offset.T, point_normals[point], normals[triangle])
             sphere_gap = np.linalg.norm(surface.rest[point] - middle[triangle], axis=1) - radius[triangle]
             seam_gap = np.full(len(point), np.inf)
             if surface.seam is not None:
                 sewn, along = (part[point] for part in surface.seam)
                 seam_gap = along + np.linalg.norm(surface.rest[sewn] - middle[triangle], axis=1) - radius[triangle]
-            found.append(NeighbourPairs(point, triangle, gap, sphere_gap, seam_gap).select(gap <= max_gap[triangle]))
+            listed = NeighbourPairs(point, triangle, gap, sphere_gap, seam_gap, factor)
+            found.append(listed.select(gap <= max_gap[triangle]))
         columns = (np.concatenate([getattr(one, part.name) for one in found]) for part in fields(NeighbourPairs))
         pairs = NeighbourPairs(*columns)
         return pairs.select(np.lexsort((pairs.triangle, pairs.point)))
@@ -352,8 +366,24 @@ class NeighbourPairs:
     def within(self, limit: float) -> tuple[NeighbourPairs, Array]:
         """Return the pairs whose spheres are closer than a limit in m, and their factors (k,) on the contact distance.
 
-        Neighbours across a seam are left out. A factor is the distance at rest over the limit, 1 at most.
+        Neighbours across a seam are left out. A factor is the distance at rest over the limit, times that of layers, 1
+        at most.
         """
-        is_near = (self.sphere_gap <= limit) & (self.seam_gap >= limit) & (self.gap >= MIN_DISTANCE_SCALE * limit)
+        is_near = (self.sphere_gap <= limit) & (self.seam_gap >= limit)
+        is_near &= self.layer_factor * self.gap >= MIN_DISTANCE_SCALE * limit
         pairs = self.select(np.flatnonzero(is_near))
-        return pairs, np.minimum(pairs.gap / limit, 1.0)
+        return pairs, np.minimum(pairs.layer_factor * pairs.gap / limit, 1.0)
+
+
+def layer_factors(offset: Array, normal: Array, other_normal: Array) -> Array:
+    """Return factors (k,) on the contact distance of neighbours: larger than 1 for layers, which face each other.
+
+    offset: (k, 3) m between them at rest.  normal, other_normal: (k, 3) unit normals at rest, of any sign.
+
+    Neighbours beside each other approach when the sheet bends or is compressed. Layers only approach in contact.
+    """
+    length = _LAYER_COSINE * np.linalg.norm(offset, axis=1)
+    is_layer = np.ones(len(offset), dtype=bool)
+    for each in (normal, other_normal):
+        is_layer &= np.abs(np.einsum("ki,ki->k", offset, each)) > length
+    return np.where(is_layer, _LAYER_FACTOR, 1.0)

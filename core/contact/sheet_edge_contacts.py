@@ -13,9 +13,9 @@ from ..geometry.collision.ccd import edge_pair_crossings
 from ..geometry.collision.edge_pairs import EdgePairs, meeting_edge_pairs
 from ..geometry.collision.intersections import segment_triangle_hits
 from ..geometry.mesh.primitives import closest_points_of_lines
-from ..geometry.mesh.triangles import Triangles
+from ..geometry.mesh.triangles import Triangles, unit_vectors
 from .collision_state import CollisionState
-from .collision_surface import MIN_DISTANCE_SCALE, CollisionSurface
+from .collision_surface import MIN_DISTANCE_SCALE, CollisionSurface, layer_factors
 from .collisions import SEARCH_FACTOR, Collisions, relative_motion
 from .contact_history import EDGE, ContactHistory
 from .edge_contacts import common_normals, edge_pair_areas
@@ -123,10 +123,14 @@ def _distance_scales(
     if surface.is_thread:
         scale[is_near | _are_woven_neighbours(surface, pairs)] = 0.0
         return scale
-    near = np.flatnonzero((scale > 0.0) & is_near)
+    asked = np.flatnonzero(scale > 0.0)
+    scales, is_layer = _rest_scales(surface, pairs.select(asked), neighbour_distance)
+    # The ends of edges that cross each other in a layer and the next one may be far apart.
+    is_near = is_near[asked] | (is_layer & (scales < 1.0))
+    near = asked[is_near]
     if not len(near):
         return scale
-    scale[near] = _rest_gaps(surface, pairs.select(near)) / neighbour_distance
+    scale[near] = scales[is_near]
     edges = surface.touching_edges + state.model.point_starts[a]
     stencil = np.concatenate([edges[pairs.first[near]], edges[pairs.second[near]]], axis=1)
     # Most neighbours are near each other, but far beyond their smaller distance.
@@ -135,28 +139,41 @@ def _distance_scales(
     return scale
 
 
-def _rest_gaps(surface: CollisionSurface, pairs: EdgePairs) -> Array:
-    """Return the distances (k,) m at rest between the edges of pairs (k,)."""
+def _rest_scales(surface: CollisionSurface, pairs: EdgePairs, limit: float) -> tuple[Array, Mask]:
+    """Return the factors (k,) on the contact distance, see NeighbourPairs.within(), and whether pairs are layers (k,).
+
+    limit: m.
+    """
+    offset = _rest_offsets(surface, pairs)
+    ends, normals = surface.touching_edges, surface.rest_surface.vertex_normals
+    factor = layer_factors(
+        offset, *(unit_vectors(normals[ends[side]].sum(axis=1)) for side in (pairs.first, pairs.second))
+    )
+    return np.minimum(factor * np.linalg.norm(offset, axis=1) / limit, 1.0), factor > 1.0
+
+
+def _rest_offsets(surface: CollisionSurface, pairs: EdgePairs) -> Array:
+    """Return the shortest offsets (k, 3) m at rest between the edges of pairs (k,)."""
     edges, rest = surface.touching_edges, surface.rest
     first, second = edges[pairs.first], edges[pairs.second]
     starts, others = rest[first[:, 0]].T, rest[second[:, 0]].T
     directions, other_directions = rest[first[:, 1]].T - starts, rest[second[:, 1]].T - others
     s, t, _ = closest_points_of_lines(starts, directions, others, other_directions)
     is_inside = (s >= 0.0) & (s <= 1.0) & (t >= 0.0) & (t <= 1.0)
-    offset = starts - others + s * directions - t * other_directions
-    distance = np.where(is_inside, np.sqrt((offset * offset).sum(axis=0)), np.inf)
+    shortest = np.where(is_inside, starts - others + s * directions - t * other_directions, np.inf).T
     for one, other in ((first, second), (second, first)):
         for k in (0, 1):
-            gap = _distances_to_segments(rest[one[:, k]], rest[other[:, 0]], rest[other[:, 1]])
-            distance = np.minimum(distance, gap)
-    return np.asarray(distance)
+            offset = _offsets_from_segments(rest[one[:, k]], rest[other[:, 0]], rest[other[:, 1]])
+            is_shorter = (offset * offset).sum(axis=1) < (shortest * shortest).sum(axis=1)
+            shortest = np.where(is_shorter[:, None], offset, shortest)
+    return np.asarray(shortest)
 
 
-def _distances_to_segments(points: Array, starts: Array, ends: Array) -> Array:
-    """Return the distances (k,) m of points (k, 3) from segments between (k, 3) and (k, 3)."""
+def _offsets_from_segments(points: Array, starts: Array, ends: Array) -> Array:
+    """Return the offsets (k, 3) m of points (k, 3) from segments between (k, 3) and (k, 3)."""
     way = ends - starts
     along = ((points - starts) * way).sum(axis=1) / np.maximum((way * way).sum(axis=1), 1e-300)
-    return np.asarray(np.linalg.norm(points - starts - np.clip(along, 0.0, 1.0)[:, None] * way, axis=1))
+    return np.asarray(points - starts - np.clip(along, 0.0, 1.0)[:, None] * way)
 
 
 def _rest_distances(surface: CollisionSurface, pairs: EdgePairs) -> Array:

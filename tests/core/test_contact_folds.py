@@ -242,6 +242,50 @@ def test_points_touch_their_neighbours(side: float, rest_height: float, fraction
     np.testing.assert_allclose(returned.normal, [[0.0, 0.0, side]], atol=1e-12)
 
 
+def layer_contacts(gap: float, slope: float, height: float) -> ContactSet:
+    """Return the contacts between a triangle and a smaller one above it, two parts of one sheet.
+
+    gap: m between them at rest.  slope: of the upper triangle at rest.  height: m of its corner above the lower one.
+    """
+    lower = np.array([[2.0, 0.0, 0.0], [-1.0, 1.5, 0.0], [-1.0, -1.5, 0.0]])
+    upper = np.array([[0.0, 0.0, 0.0], [0.3, 0.0, 0.3 * slope], [0.0, 0.3, 0.0]])
+    rest, now = (np.concatenate([lower, upper + np.array([0.0, 0.0, z])]) for z in (gap, height))
+    surface = Surface("Sheet", now, np.arange(6).reshape(2, 3))
+    return DetectionStep([DetectionSurface(surface, now, rest=rest)], pairs=(), self_colliding=(0,)).detect()
+
+
+@pytest.mark.parametrize(("gap", "fraction"), [(0.1, 0.09), (1.0, 0.9), (2.0, 1.0)])
+def test_layers_touch_before_neighbours(gap: float, fraction: float) -> None:
+    """Parts of a sheet that face each other at rest touch at most of their distance, and do not press at rest."""
+    rows = layer_contacts(gap * R, 0.0, 0.9 * gap * R)
+    points = np.flatnonzero(rows.key[:, 1] == NEIGHBOUR)
+    assert {6, 8, 10} == set(rows.key[points, 2].tolist())
+    np.testing.assert_allclose(rows.distance[points], fraction * R, rtol=1e-12)
+    assert (layer_contacts(gap * R, 0.0, gap * R).distance <= gap * R).all()
+    # The corner of a steep triangle is beside the lower one.
+    steep = layer_contacts(gap * R, 2.0, 0.2 * gap * R)
+    corner = np.flatnonzero((steep.key[:, 1:3] == [NEIGHBOUR, 6]).all(axis=1))
+    np.testing.assert_allclose(steep.distance[corner], [0.4 * gap * R], rtol=1e-12)
+
+
+@pytest.mark.parametrize("gap", [0.1, 1.0, 2.0])
+@pytest.mark.parametrize("turn", [0.0, 0.05, 0.5])
+def test_edges_of_layers_touch_first(turn: float, gap: float) -> None:
+    """Edges cross at most of their distance at rest, whether their ends are near each other or not."""
+    lower = np.array([[-1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, -2.0, 0.0]])
+    upper = np.array([[-1.0, 0.005 - turn, 0.0], [1.0, 0.005 + turn, 0.0], [0.0, 2.0, 0.0]])
+    lift = np.array([0.0, 0.0, gap * R])
+    rest, now = np.concatenate([lower, upper + lift]), np.concatenate([lower, upper + 0.9 * lift])
+    now[:, 1] += np.array([0.0, 0.0, 0.0, -0.1, 0.1, 0.0])
+    surface = Surface("Sheet", now, np.arange(6).reshape(2, 3))
+    rows = DetectionStep([DetectionSurface(surface, now, rest=rest)], pairs=(), self_colliding=(0,)).detect()
+    # Of the six edges, those are the first one and the fourth one.
+    edges = np.flatnonzero((rows.key[:, 1:3] == [EDGE, 3]).all(axis=1))
+    distance = gap * R if turn else np.hypot(gap * R, 0.005)
+    expected = 0.9 if turn or gap >= 1.0 else 0.4
+    np.testing.assert_allclose(rows.distance[edges], [min(expected * distance, R)], rtol=1e-9)
+
+
 def test_points_beside_neighbours_are_free() -> None:
     assert len(neighbour_contacts(neighbour_step((3.0 * R, 3.0 * R), 2.0 * R))) == 0
     assert len(neighbour_contacts(neighbour_step((0.1 * R, 0.1 * R), 2.0 * R, aside=-1.2))) == 0
