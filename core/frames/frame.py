@@ -32,7 +32,7 @@ _INTEGERS: dict[str, tuple[float, float, slice]] = {
     "muscles": (0.0, 1.0, slice(1)),
     "still": (0.0, 2.0**31, slice(1)),
     "violence": (0.0, 2.0**31, slice(3)),
-    "pressed": (0.0, 2.0**31, slice(1)),
+    "pressed_steps": (0.0, 2.0**31, slice(1)),
 }
 # Suffix of the name of a term's reference flow.
 REFERENCE_SUFFIX = ", where its stiffness is found"
@@ -141,7 +141,7 @@ def _block_arrays(one: BlockHistory) -> dict[str, Array]:
         "steering": one.steering,
         "violence": one.violence,
         "impact": one.impact,
-        "pressed": one.pressed,
+        "pressed_steps": one.pressed_steps,
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -166,7 +166,7 @@ def _read_block(reader: _ArrayReader) -> BlockHistory:
     switches, lag = reader.take_optional("muscles", -1, 2), reader.take_optional("contraction lag", 3)
     sensors, violence = reader.take_optional("sensors", -1), _read_violence(reader)
     caught, steering = reader.take_optional("catch", -1, 7), reader.take_optional("steering", -1, -1)
-    impact, pressed = reader.take_optional("impact", -1), reader.take_optional("pressed", 1)
+    impact, pressed_steps = reader.take_optional("impact", -1), reader.take_optional("pressed_steps", 1)
     if impact is not None and not len(impact):
         raise ValueError("its impact is missing or has another shape")
     reference_names = [name for name in reader.rest if name.endswith(REFERENCE_SUFFIX)]
@@ -184,7 +184,7 @@ def _read_block(reader: _ArrayReader) -> BlockHistory:
         steering,
         violence,
         impact,
-        pressed,
+        pressed_steps,
     )
 
 

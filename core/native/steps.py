@@ -19,7 +19,14 @@ from .library import (
 
 
 class CompiledStep:
-    """Inertia, load and drag of a step of free nodes, with another order of summation than in numpy."""
+    """Inertia, load and drag of a step of free nodes, with another order of summation than in numpy.
+
+    With inertia i, predicted velocities p, load f and drag D, their part of psi at velocities v is
+
+        1/2 sum i |v - p|^2 - f . v + 1/2 v . D v
+
+    The positions at the end follow in the same pass, as all energies need them.
+    """
 
     def __init__(
         self,

@@ -42,7 +42,7 @@ class BlockPose:
 
     @property
     def is_driven(self) -> bool:
-        """Whether fibres or the pressure of the air act on the block."""
+        """True if fibres or the pressure of the air act on the block."""
         return self.contraction != 0.0 or self.pressure_change != 0.0
 
     def has_place_of(self, other: BlockPose) -> bool:

@@ -63,14 +63,14 @@ class DeepOverlaps(Guard):
         if not (self.is_enabled and task.has_contact and task.meter.is_limited) or violence.is_crushing:
             return task
         if result.is_calmed or result.report.is_rough:
-            violence = violence.pressed(task.system, task.state, task.inputs, task.h, size)
+            violence = violence.with_pressure(task.system, task.state, task.inputs, task.h, size)
         if violence.is_pressing and self._is_measured(task):
             whole, depth = push_out.depths(task.collisions, after.positions)
             if whole <= self.max_calm_depth:
                 # The speed of this step is limited nevertheless.
                 violence = replace(violence, pressed_steps=1)
             elif depth > self.max_flat_depth and depth > push_out.initial_depth(task.collisions):
-                violence = violence.crushed()
+                violence = violence.with_crushing()
         return task if violence is task.violence else replace(task, violence=violence)
 
     def _is_measured(self, task: StepTask) -> bool:

@@ -201,7 +201,8 @@ class Stepper(FactorisedSystem):
             if number == len(attempts) or part.meter.is_spent:
                 break
             is_runaway = solution.contact is not None and (
-                self._is_runaway_step(part, solution.minimum.velocities) or self._is_turned_by_history(solution)
+                self._is_runaway_step(part, solution.minimum.velocities)
+                or self.policy.runaway_step.is_turned_by_history(solution.problem, solution.minimum)
             )
             if self.policy.accepts_attempt(solution.minimum, is_runaway, part.counts):
                 break
@@ -257,13 +258,6 @@ class Stepper(FactorisedSystem):
         all_velocities = np.zeros_like(part.state.positions)
         all_velocities[self.free] = velocities
         return self.policy.runaway_step.is_runaway(part, all_velocities)
-
-    def _is_turned_by_history(self, solution: _Solution) -> bool:
-        """Return whether the history turns a body in a converged step, see RunawayStep."""
-        guard, problem, minimum = self.policy.runaway_step, solution.problem, solution.minimum
-        if not guard.is_enabled or minimum.outcome is not Outcome.CONVERGED or not isinstance(problem, StepProblem):
-            return False
-        return problem.turning_energy(minimum.velocities) > guard.max_turning_energy
 
     def initial_bisections(self, task: StepTask) -> tuple[int, CollisionDetection | None]:
         """Return the number of bisections before the first attempt, and the detection that it needed, if any."""

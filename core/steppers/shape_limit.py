@@ -220,7 +220,7 @@ def _extents_with_pins(system: System, positions: Array, targets: Array) -> Arra
     """Return the extents (r,) m of the free nodes of each region and of its pins' targets."""
     found = np.zeros(len(system.regions))
     for stack in system.region_stacks:
-        points = take_rows(positions, stack.free), take_rows(targets, stack.held)
+        points = take_rows(positions, stack.free), take_rows(targets, stack.pins)
         found[stack.places] = _extents_of_stack(np.concatenate(points, axis=1))
     return found
 

@@ -22,6 +22,7 @@ from ..contact_response.contact_guards import (
     RemainingIntersections,
     TunnelledContacts,
 )
+from ..objective.step_problem import StepProblem
 from ..settle.controls import Controls
 from ..settle.step_report import Guard, GuardCounts, Verdict
 from ..settle.work_meter import WorkCosts, WorkMeter
@@ -160,6 +161,12 @@ class RunawayStep(Guard):
             max(surrounding_speed, max_kinematic_displacement(task.inputs) / h)
             + h * max_norm(external_accelerations(system, task.inputs))
         )
+
+    def is_turned_by_history(self, problem: object, minimum: Minimum) -> bool:
+        """Return whether the history turns a body in a converged step. Woven cloth has no such history."""
+        if not self.is_enabled or minimum.outcome is not Outcome.CONVERGED or not isinstance(problem, StepProblem):
+            return False
+        return problem.turning_energy(minimum.velocities) > self.max_turning_energy
 
 
 @dataclass(frozen=True)

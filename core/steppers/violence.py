@@ -72,7 +72,7 @@ class Violence:
             is_hit = collider_motion > _MIN_CRUSHING_MOTION
             is_crushed = is_hit or pin_motion > _MIN_PIN_MOTION
         crushing = _CALMING_STEPS if is_crushed else max(crushing - 1, 0)
-        pressed = 0 if own.pressed is None else max(int(own.pressed[0]) - 1, 0)
+        pressed = 0 if own.pressed_steps is None else max(int(own.pressed_steps[0]) - 1, 0)
         violence = Violence(motion, crushing, spent, is_hit, fastest / h, pressed_steps=pressed)
         return violence._with_impact(system, state) if crushing or spent or pressed else violence
 
@@ -87,7 +87,7 @@ class Violence:
             falls = own.impact[1:].reshape(-1, 3) if len(own.impact) == 1 + falls.size else falls
         return replace(self, impact_speed=max(impact, self.animated_speed), falls=falls)
 
-    def pressed(self, system: System, state: State, inputs: Inputs, h: float, size: float) -> Violence:
+    def with_pressure(self, system: System, state: State, inputs: Inputs, h: float, size: float) -> Violence:
         """Return the violence after a rough step of h s from a state: bodies count as pressed from now on.
 
         They do not if no animated point within reach moves: then nothing presses but weight. size: see of().
@@ -99,7 +99,7 @@ class Violence:
         found = replace(self, animated_speed=speed, pressed_steps=_CALMING_STEPS)
         return found._with_impact(system, state)
 
-    def crushed(self) -> Violence:
+    def with_crushing(self) -> Violence:
         """Return the violence of a step that has crushed pressed bodies, however slow it was."""
         return replace(self, crushing_steps=_CALMING_STEPS)
 
@@ -145,12 +145,12 @@ class Violence:
         own, is_known = history.block(system.name), self.is_crushing or spent > 0
         counts = np.array([self.crushing_steps, spent], dtype=float) if is_known else None
         pressed = np.array([float(self.pressed_steps)]) if self.is_pressing else None
-        if counts is None and own.violence is None and pressed is None and own.pressed is None:
+        if counts is None and own.violence is None and pressed is None and own.pressed_steps is None:
             return history
         impact = None
         if self.falls is not None and (is_known or self.is_pressing):
             impact = np.array([self.impact_speed, *self.falls.ravel()])
-        return history.with_block(system.name, replace(own, violence=counts, impact=impact, pressed=pressed))
+        return history.with_block(system.name, replace(own, violence=counts, impact=impact, pressed_steps=pressed))
 
 
 def external_accelerations(system: System, inputs: Inputs) -> Array:

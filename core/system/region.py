@@ -172,29 +172,29 @@ def longest_ways(regions: Sequence[Region], rest: Array, adjacency: csr_matrix) 
 
 @dataclass(frozen=True)
 class RegionStack:
-    """Regions with equally many free nodes and held ones, see System.held_nodes().
+    """Regions with equally many free nodes and pins, see System.held_nodes().
 
-    places: (r,) indices of the regions.  free: (r, f).  held: (r, p).
+    places: (r,) indices of the regions.  free: (r, f).  pins: (r, p).
     """
 
     places: Index
     free: Index
-    held: Index
+    pins: Index
 
 
-def stack_regions(free: Sequence[Index], held: Sequence[Index]) -> tuple[RegionStack, ...]:
-    """Return all regions by the free and the held nodes of each, those of equal size in one stack.
+def stack_regions(free: Sequence[Index], pins: Sequence[Index]) -> tuple[RegionStack, ...]:
+    """Return all regions by the free nodes and the pins of each, those of equal size in one stack.
 
     Hair has hundreds of small regions.
     """
     alike: dict[tuple[int, int], list[int]] = {}
-    for place, (one, pins) in enumerate(zip(free, held, strict=True)):
-        alike.setdefault((len(one), len(pins)), []).append(place)
+    for place, (one, its_pins) in enumerate(zip(free, pins, strict=True)):
+        alike.setdefault((len(one), len(its_pins)), []).append(place)
     return tuple(
         RegionStack(
             np.array(places),
             np.stack([free[place] for place in places]),
-            np.stack([held[place] for place in places]),
+            np.stack([pins[place] for place in places]),
         )
         for places in alike.values()
     )

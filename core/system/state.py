@@ -132,7 +132,7 @@ class BlockHistory:
         objective/.
     violence: (2,) remaining steps of limits, likewise: see steppers/violence.py.
     impact: (1 + 3r,) m/s, speed of the impact and velocities of the regions' falls since then, likewise.
-    pressed: (1,) remaining steps in which bodies count as pressed, likewise.
+    pressed_steps: (1,) remaining steps in which bodies count as pressed, likewise.
     """
 
     deformation: DeformationHistory | None = None
@@ -147,7 +147,7 @@ class BlockHistory:
     steering: Array | None = None
     violence: Array | None = None
     impact: Array | None = None
-    pressed: Array | None = None
+    pressed_steps: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ class History:
                 steering=None,
                 violence=None,
                 impact=None,
-                pressed=None,
+                pressed_steps=None,
             )
             for name, one in self.without_deformation().blocks.items()
         }

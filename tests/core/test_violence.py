@@ -469,7 +469,7 @@ def test_rough_step_marks_pressed_bodies() -> None:
     found = {}
     for kind, seed in (("SPRINGS", 510), ("CLOTH", 510)):
         *_, last = Simulation(replace(random_hit("plates", kind, seed), last=3)).frames()
-        found[kind] = last.state.history.block("Body").pressed is not None
+        found[kind] = last.state.history.block("Body").pressed_steps is not None
     assert found == {"SPRINGS": True, "CLOTH": False}
 
 
@@ -477,7 +477,7 @@ def test_rough_step_marks_pressed_bodies() -> None:
 def test_weight_presses_nothing(move: float) -> None:
     """A rough step without any animated motion is no impact: a body that springs back is not slowed down."""
     start, inputs = State.at_rest(SYSTEM.rest), pins_moved(SYSTEM, 0.0, move * SIZE)
-    found = Violence().pressed(SYSTEM, start, inputs, H, SIZE)
+    found = Violence().with_pressure(SYSTEM, start, inputs, H, SIZE)
     assert found.is_pressing == (move > 0.0)
     assert found.impact_speed == pytest.approx(move * SIZE / H)
     # It is remembered, and counts down.
