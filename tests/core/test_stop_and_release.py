@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from animated import AnimatedBody
 from builders import DOWN, scene
 from dampsim.core.fields.field import ExternalForces
 from dampsim.core.simulation.simulation import Simulation
@@ -116,3 +117,22 @@ def test_switched_load_follows_law(settle: float, bounce: float, tolerance: floa
     (law,) = simulation.controls()[0].laws
     expected = np.where(times < 0.0, 1.0, law.release_response(np.maximum(times, 0.0)))  # type: ignore[attr-defined]
     assert np.abs(swing - expected).max() < tolerance
+
+
+@pytest.mark.parametrize("substeps", [1, 4])
+def test_eased_stop_counts_from_end(substeps: int) -> None:
+    """While a motion slows down, each step begins a new swing. With 4 substeps, 18.5 of 24 frames were left."""
+    ramp, settle = 24.0, 24.0
+    body = pinned_body(horn(), 0.1, stiffness=60.0, settle=settle, bounce=0.0, substeps=substeps)
+
+    def motion(frame: float) -> np.ndarray:
+        part = float(np.clip((frame - 1.0) / (2.0 * ramp), 0.0, 1.0))
+        way = 2.0 * part**2 if part < 0.5 else 1.0 - 2.0 * (1.0 - part) ** 2
+        return body.surface.vertices + np.array([0.0, 1.5 * way, 0.0])
+
+    moving = AnimatedBody(body.surface, body.pins, body.settings, kind=body.kind, edges=body.edges, motion=motion)
+    stop = int(2.0 * ramp)
+    simulation = Simulation(scene(moving, last=stop + 2 * int(settle), gravity=0.0 * DOWN))
+    shapes = np.array([frame.shapes[body.name] for frame in simulation.frames()])[stop:]
+    left = np.linalg.norm(shapes - shapes[-1], axis=2).max(axis=1)
+    assert np.flatnonzero(left > 0.01 * left.max())[-1] + 0.5 == pytest.approx(settle, abs=1.2)

@@ -11,6 +11,7 @@ from test_cloth_contact import cloth
 
 from builders import scene
 from dampsim.core.contact.penalty_and_friction import ContactSet
+from dampsim.core.materials import Membrane
 from dampsim.core.settle.work_meter import WorkMeter
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.steppers.step_policy import StepPolicy
@@ -26,8 +27,13 @@ GUARD = ExcessiveStretch()
 class Sheet:
     """Square metre of cloth, whose calm parts of steps are limited."""
 
-    def __init__(self, **dials: object) -> None:
-        self.simulation = Simulation(scene(cloth(25, 0.0, **{"stiffness": 1000.0, **dials}), last=2))
+    def __init__(self, stiffness_map: float | None = None, is_half_pinned: bool = False, **dials: object) -> None:
+        body = cloth(25, 0.0, **{"stiffness": 1000.0, **dials})
+        if stiffness_map is not None:
+            body = replace(body, stiffness_map=np.full(len(body.surface.vertices), stiffness_map))
+        if is_half_pinned:
+            body = replace(body, pins=(body.surface.vertices[:, 0] < 0.0).astype(float))
+        self.simulation = Simulation(scene(body, last=2))
         self.stepper = self.simulation.statics.steppers[0]
         self.system = self.stepper.system
         self.limit = StretchLimit(self.system)
@@ -117,6 +123,25 @@ def test_soft_sheet_is_left() -> None:
     x = soft.pulled(4e-3)
     assert soft.strains(x).max() > 0.06
     assert soft.limited(x).positions is x
+
+
+def test_painted_stiffness_is_no_weight(sheet: Sheet) -> None:
+    """Paint divides the strain under the weight by the stiffness that it leaves. It did so twice."""
+    painted = Sheet(stiffness_map=0.5)
+    (membrane,) = (one for one in painted.system.blocks[0].energies if isinstance(one, Membrane))
+    left = float(membrane.weights.sum())  # of one square metre
+    assert left < 0.5
+    np.testing.assert_allclose(left * painted.edges.hanging_strain, sheet.edges.hanging_strain, rtol=1e-9)
+
+
+def test_edges_of_pins_do_not_count() -> None:
+    """Pins that move apart stretch the edges between them, which no impulse can shorten."""
+    held = Sheet(is_half_pinned=True)
+    x = held.rest.copy()
+    x[int(x[:, 0].argmin()) + 40] += [0.0, 0.01, 0.0]
+    assert held.strains(x).max() > GUARD.max_strain
+    held.limited(x)
+    assert held.part.counts[ExcessiveStretch] == 0
 
 
 def test_limit_keeps_contacts_apart(sheet: Sheet) -> None:

@@ -24,6 +24,7 @@ from dampsim.core.simulation.load_changes import LoadVersions
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.modes import mass_scaled_stiffness
 from dampsim.core.system.state import History, State
+from dampsim.core.system.system import System
 from settle_cases import pinned_body
 from shapes import horn
 
@@ -215,6 +216,21 @@ def test_moved_pins_feel_field() -> None:
     (held,), (free,) = (one.with_steady_load(statics.islands[0], inputs) for one in (still, moving))
     assert free.acceleration is None
     np.testing.assert_array_equal(held.acceleration, still.held_accelerations)
+
+
+def test_field_is_held_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With another stiffness, in wind or touched, a body rests elsewhere than in the field alone."""
+    body = dialled(pinned_body(horn(), 0.1, stiffness=60.0), 12.0, 0.0)
+    versions, loads = version_and_loads(body, FIELD)
+    state, plain = versions.first.statics.posed_state(0), [body.settings]
+    stiffer = [replace(body.settings, stiffness=2.0 * body.settings.stiffness)]
+    assert versions.version_for(0, loads, loads, plain, state=state).held_accelerations is not None
+    assert versions.version_for(0, loads, loads, stiffer, state=state).held_accelerations is None
+    monkeypatch.setattr(System, "touched_regions", lambda *_: frozenset({0}))
+    assert versions.version_for(0, loads, loads, plain, state=state).held_accelerations is None
+    monkeypatch.undo()
+    monkeypatch.setattr(BodyLoad, "has_wind", True)
+    assert versions.version_for(0, loads, loads, plain, state=state).held_accelerations is None
 
 
 @pytest.mark.parametrize("gravity", [DOWN, 0.0 * DOWN], ids=["hanging", "weightless"])
