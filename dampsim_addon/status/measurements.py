@@ -74,6 +74,8 @@ def measurement_inputs(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
             *fibres,
             [getattr(group, name) for name in names],
             *(["starts as modelled"] if group.kind == "CLOTH" and not group.start_settled else []),
+            # In older files, slack nets were not measured.
+            *(["slack"] if group.measured_net else []),
             [group.kind, group.pin_group, group.stiffness_group, group.length_group, group.together],
             first_gravity + gravity_weights,
             scene.frame_start,

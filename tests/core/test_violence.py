@@ -24,7 +24,7 @@ from dampsim.core.simulation.assembly import build_assembly
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
 from dampsim.core.solvers.objective import Minimum, Outcome, Tolerance
 from dampsim.core.steppers.implicit import Stepper
-from dampsim.core.steppers.shape_limit import extent, extents
+from dampsim.core.steppers.shape_limit import extent, extents, limit_shape
 from dampsim.core.steppers.step_policy import ExcessiveMotion, FailedSearch, SpentWork
 from dampsim.core.steppers.step_task import StepTask
 from dampsim.core.steppers.violence import Violence
@@ -644,3 +644,14 @@ def test_resume_in_violence_is_exact() -> None:
     assert next_positions(stored).tobytes() == expected.tobytes()
     own = stored.block("Body")
     assert next_positions(stored.with_block("Body", replace(own, violence=None))).tobytes() != expected.tobytes()
+
+
+def test_limit_leaves_turned_hinge_still() -> None:
+    """The shape limit took the way of a hinged body back to its modelled pose for the motion of its pins."""
+    bar = gridded_box("Bar", (-0.02, -0.02, -0.4), (0.02, 0.02, 0.0), 0.02)
+    held = ((np.abs(bar.vertices[:, 0]) < 1e-6) & (bar.vertices[:, 2] == 0.0)).astype(float)
+    system = Simulation(scene(static_body(bar, held, kind="RIGID"), last=3)).system_of("Bar")
+    turned = State.at_rest(Rotation.from_euler("y", 60.0, degrees=True).apply(system.rest))
+    after = limit_shape(system, turned, turned, system.stationary_inputs(), H, max_ratio=1.5, max_speed=0.5)
+    np.testing.assert_allclose(after.velocities, 0.0, atol=1e-12)
+    np.testing.assert_allclose(after.positions, turned.positions, atol=1e-12)
