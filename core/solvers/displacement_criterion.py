@@ -95,3 +95,8 @@ class DisplacementCriterion:
 def max_norm(vectors: Array) -> float:
     """Return the largest norm of vectors (f, 3)."""
     return float(np.sqrt(np.einsum("fi,fi->f", vectors, vectors).max(initial=0.0)))
+
+
+def limited(vectors: Array, longest: float) -> Array:
+    """Return vectors (f, 3), all reduced by the factor with which none is longer than a limit."""
+    return vectors * min(longest / max(max_norm(vectors), 1e-300), 1.0)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..base.arrays import Array, take_rows
 from ..geometry.mesh.rigid_motion import fit_rigid_motion, rigid_mode_basis
-from ..solvers.displacement_criterion import max_norm
+from ..solvers.displacement_criterion import limited, max_norm
 from ..system.inputs import Inputs
 from ..system.region import Region
 from ..system.state import History, State
@@ -120,18 +120,17 @@ def limit_shape(
     return replace(end, positions=x, velocities=v, history=history)
 
 
-def _too_fast_regions(system: System, end: State, falls: Array, max_speed: float) -> list[int]:
-    """Return the indices of regions with a free node faster than max_speed m/s, besides their falls (r, 3) m/s."""
-    limit = (1.0 + _ROUNDING) * max_speed
+def _too_fast_regions(system: System, end: State, falls: Array, max_speeds: Array) -> list[int]:
+    """Return the indices of regions with a free node faster than max_speeds (r,) m/s, besides falls (r, 3) m/s."""
     found = []
-    for place, (region, fall) in enumerate(zip(system.regions, falls, strict=True)):
-        if max_norm(take_rows(end.velocities, region.free) - fall) > limit:
+    for place, (region, fall, limit) in enumerate(zip(system.regions, falls, max_speeds.tolist(), strict=True)):
+        if max_norm(take_rows(end.velocities, region.free) - fall) > (1.0 + _ROUNDING) * limit:
             found.append(place)
     return found
 
 
-def limit_speeds(system: System, end: State, falls: Array, max_speed: float) -> State:
-    """Return a state in which no free node is faster than max_speed m/s, besides the falls of the regions.
+def limit_speeds(system: System, end: State, falls: Array, max_speeds: Array) -> State:
+    """Return a state in which no free node of a region is faster than its limit (r,) m/s, besides the region's fall.
 
     The state itself is returned if none is. Pinned regions are only slowed down where they are too fast: the end of a
     rope that straightens. The others keep their momentum. Their velocities of deformation, and then those of their
@@ -139,12 +138,12 @@ def limit_speeds(system: System, end: State, falls: Array, max_speed: float) -> 
 
     falls: (r, 3) m/s, see Violence.
     """
-    places = _too_fast_regions(system, end, falls, max_speed)
+    places = _too_fast_regions(system, end, falls, max_speeds)
     if not places:
         return end
     v = end.velocities.copy()
     for place in places:
-        region, fall = system.regions[place], falls[place]
+        region, fall, max_speed = system.regions[place], falls[place], float(max_speeds[place])
         own = take_rows(v, region.free) - fall
         if len(region.constrained_nodes):
             speeds = np.linalg.norm(own, axis=1, keepdims=True)
@@ -158,11 +157,6 @@ def limit_speeds(system: System, end: State, falls: Array, max_speed: float) -> 
             kept = kept + _largest_fraction(kept, part, max_speed) * part
         v[region.free] = fall + kept
     return replace(end, velocities=v, history=end.history.without_deformation())
-
-
-def limited(velocities: Array, max_speed: float) -> Array:
-    """Return velocities (f, 3) m/s, all reduced by the factor with which none exceeds max_speed m/s."""
-    return velocities * min(max_speed / max(max_norm(velocities), 1e-300), 1.0)
 
 
 def _largest_fraction(kept: Array, part: Array, max_speed: float) -> float:

@@ -398,16 +398,18 @@ class ExcessiveMotion(Guard):
         return self.limit(*step, violence=violence, is_rough=is_rough, ratio=self.max_ratio)
 
     def limit_speed(self, task: StepTask, after: State) -> State:
-        """Return the end of a step with no node of a body faster than the impact allows, besides its fall since then.
+        """Return the end of a step with no node of a struck body faster than the impact allows, besides its fall.
 
         Vibrations and whips would exceed it after steps that converged, too.
         """
-        falls = task.violence.after_fall(task.system, after, task.inputs, task.h).falls
-        is_limited = task.violence.is_crushing or task.violence.is_pressing or self.limits_spent_steps
-        if falls is None or not (is_limited and task.meter.is_limited):
+        violence = task.violence.after_fall(task.system, after, task.inputs, task.h)
+        is_limited = violence.is_crushing or violence.is_pressing or self.limits_spent_steps
+        if violence.falls is None or violence.is_struck is None or not (is_limited and task.meter.is_limited):
             return after
-        max_speed = self.max_rebound_ratio * task.violence.impact_speed
-        limited = limit_speeds(task.system, after, falls, max_speed)
+        # A pose that turns carries what is far from its axis faster than its pins.
+        carried = [max_norm(take_rows(after.reference, region.free)) for region in task.system.regions]
+        max_speeds = self.max_rebound_ratio * np.maximum(violence.impact_speed, carried)
+        limited = limit_speeds(task.system, after, violence.falls, np.where(violence.is_struck, max_speeds, np.inf))
         return limited if self.fires(limited is not after, task.counts) else after
 
     def limit(

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..base.arrays import Array, take_rows
+from ..base.arrays import Array, Mask, take_rows
 from ..geometry.mesh.primitives import bounding_box, outcodes
-from ..solvers.displacement_criterion import max_norm
+from ..solvers.displacement_criterion import limited, max_norm
 from ..system.inputs import Inputs
 from ..system.state import History, State
 from ..system.system import System
@@ -39,6 +39,7 @@ class Violence:
     animated_speed: of the fastest animated point within reach of the bodies in this step, m/s.
     impact_speed: the largest one while the limits hold, or the speed of the bodies before, m/s.
     falls: (r, 3) m/s, part of the velocity of each region that external forces gave it since then; None without limits.
+    is_struck: (r,) whether a contact or its pins have struck each region since then; None without limits.
     """
 
     motion: float = 0.0
@@ -48,6 +49,7 @@ class Violence:
     animated_speed: float = 0.0
     impact_speed: float = 0.0
     falls: Array | None = None
+    is_struck: Mask | None = None
     pressed_steps: int = 0
 
     @staticmethod
@@ -56,7 +58,7 @@ class Violence:
         own = state.history.block(system.name)
         crushing, spent = (0, 0) if own.violence is None else own.violence.astype(int).tolist()
         fastest = max_kinematic_displacement(inputs)
-        motion, is_crushed, is_hit = fastest / max(size, 1e-12), False, False
+        motion, is_crushed, is_hit, is_pulled = fastest / max(size, 1e-12), False, False, False
         if motion > _MIN_CRUSHING_MOTION:
             common = h * state.velocities.mean(axis=0)
             pins, colliders = _displacements_within_reach(system, state, inputs, h, size)
@@ -70,22 +72,31 @@ class Violence:
             motion = max(pin_motion, collider_motion)
             # Pins carry bodies along. Limbs of a runner swing past each other with a tenth of its size per step.
             is_hit = collider_motion > _MIN_CRUSHING_MOTION
-            is_crushed = is_hit or pin_motion > _MIN_PIN_MOTION
+            is_pulled = pin_motion > _MIN_PIN_MOTION
+            is_crushed = is_hit or is_pulled
         crushing = _CALMING_STEPS if is_crushed else max(crushing - 1, 0)
         pressed = 0 if own.pressed_steps is None else max(int(own.pressed_steps[0]) - 1, 0)
         violence = Violence(motion, crushing, spent, is_hit, fastest / h, pressed_steps=pressed)
-        return violence._with_impact(system, state) if crushing or spent or pressed else violence
+        return violence._with_impact(system, state, is_pulled) if crushing or spent or pressed else violence
 
-    def _with_impact(self, system: System, state: State) -> Violence:
-        """Return the violence with the impact and the falls that a state at the step's start remembers."""
-        own, falls = state.history.block(system.name), np.zeros((len(system.regions), 3))
-        if own.impact is None:
-            impact = max_norm(state.velocities)
-        else:
-            impact = float(own.impact[0])
-            # Keyed pins may change the regions.
-            falls = own.impact[1:].reshape(-1, 3) if len(own.impact) == 1 + falls.size else falls
-        return replace(self, impact_speed=max(impact, self.animated_speed), falls=falls)
+    def _with_impact(self, system: System, state: State, is_pulled: bool = False) -> Violence:
+        """Return the violence with the impact, the falls and the strokes that a state at the step's start remembers.
+
+        is_pulled: whether pins strike in this step.
+        """
+        own, regions = state.history.block(system.name), np.zeros((len(system.regions), 4))
+        impact = 0.0 if own.impact is None else float(own.impact[0])
+        if own.impact is None or not (self.is_crushing or self.is_pressing):
+            impact = max(impact, max_norm(state.velocities))
+        # Keyed pins may change the regions.
+        if own.impact is not None and len(own.impact) == 1 + regions.size:
+            regions = own.impact[1:].reshape(-1, 4)
+        is_struck = regions[:, 3] > 0.0
+        if is_pulled:
+            has_pins = [len(region.constrained_nodes) > 0 for region in system.regions]
+            is_struck = is_struck | np.array(has_pins, dtype=bool)
+        speed = max(impact, self.animated_speed)
+        return replace(self, impact_speed=speed, falls=regions[:, :3], is_struck=is_struck)
 
     def with_pressure(self, system: System, state: State, inputs: Inputs, h: float, size: float) -> Violence:
         """Return the violence after a rough step of h s from a state: bodies count as pressed from now on.
@@ -121,9 +132,9 @@ class Violence:
     def after_fall(self, system: System, end: State, inputs: Inputs, h: float) -> Violence:
         """Return the violence after a step of h s, with the velocities that external forces gave to the regions.
 
-        A region that is stopped, or thrown against these forces, has no such velocity any more.
+        A floor turns such a velocity. A region that is stopped has none any more, nor has one that its pins turn.
         """
-        if self.falls is None or not system.regions:
+        if self.falls is None or self.is_struck is None or not system.regions:
             return self
         accelerations = external_accelerations(system, inputs)
         falls = self.falls.copy()
@@ -131,11 +142,17 @@ class Violence:
             weights = take_rows(system.mass, region.free)
             weights = weights / weights.sum()
             own = accelerations[0] if len(accelerations) == 1 else weights @ take_rows(accelerations, region.free)
+            mean = weights @ take_rows(end.velocities, region.free)
             fall = falls[place] + h * own
             speed = float(np.linalg.norm(fall))
-            along = float(weights @ take_rows(end.velocities, region.free) @ fall) / max(speed, 1e-300)
-            falls[place] = fall * min(max(along, 0.0) / max(speed, 1e-300), 1.0)
-        return replace(self, falls=falls)
+            if len(region.constrained_nodes):
+                part = float(mean @ fall) / max(speed, 1e-300)
+                falls[place] = fall * min(max(part, 0.0) / max(speed, 1e-300), 1.0)
+            else:
+                falls[place] = limited(mean[None], speed)[0]
+        is_struck = self.is_struck.copy()
+        is_struck[list(system.touched_regions(end))] = True
+        return replace(self, falls=falls, is_struck=is_struck)
 
     def updated_history(self, system: System, history: History, spent: int) -> History:
         """Return the history at the end of the step, with the remaining steps; unchanged after calm steps.
@@ -148,8 +165,9 @@ class Violence:
         if counts is None and own.violence is None and pressed is None and own.pressed_steps is None:
             return history
         impact = None
-        if self.falls is not None and (is_known or self.is_pressing):
-            impact = np.array([self.impact_speed, *self.falls.ravel()])
+        if self.falls is not None and self.is_struck is not None and (is_known or self.is_pressing):
+            regions = np.column_stack([self.falls, self.is_struck])
+            impact = np.array([self.impact_speed, *regions.ravel()])
         return history.with_block(system.name, replace(own, violence=counts, impact=impact, pressed_steps=pressed))
 
 

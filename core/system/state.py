@@ -131,7 +131,7 @@ class BlockHistory:
     steering: (r, k) of the regions of a system, among its first block's: see steering.py and slack_steering.py in
         objective/.
     violence: (2,) remaining steps of limits, likewise: see steppers/violence.py.
-    impact: (1 + 3r,) m/s, speed of the impact and velocities of the regions' falls since then, likewise.
+    impact: (1 + 4r,) speed of the impact, and the falls of the regions since then, m/s, each with 1 if it was struck.
     pressed_steps: (1,) remaining steps in which bodies count as pressed, likewise.
     """
 

@@ -153,7 +153,7 @@ def full_history() -> History:
         SleepCounter(2.0, rng.standard_normal(5), rng.standard_normal((4, 3))),
         violence=np.array([3.0, 2.0]),
         impact=rng.standard_normal(4),
-        pressed=np.array([7.0]),
+        pressed_steps=np.array([7.0]),
     )
     # A contact of a point, and one of a pair of edges of a large sheet.
     keys = np.array([[0, 0, 7, 1], [0, 1, 90_000 * 90_000, 0]])

@@ -299,14 +299,17 @@ def largest_growth(body: Body, shape: np.ndarray, first: np.ndarray | None = Non
 def updated_falls(simulation: Simulation, state: State, falls: np.ndarray) -> np.ndarray:
     """Return the velocities (r, 3) m/s that the weight gave to the regions of the only body, after a frame.
 
-    falls: before it. They end where a region does not fall.
+    falls: before it. A floor turns those of a body in the air, and they end where a region is stopped or does not fall.
     """
     (body,) = simulation.scene.bodies
     system, updated = simulation.system_of(body.name), falls.copy()
     for place, region in enumerate(system.regions):
         mean = np.average(state.velocities[region.free], axis=0, weights=system.mass[region.free])
         fall = falls[place] + simulation.scene.gravity / simulation.scene.fps
-        updated[place] = fall * np.clip(mean @ fall / max(float(fall @ fall), 1e-300), 0.0, 1.0)
+        if len(region.constrained_nodes):
+            updated[place] = fall * np.clip(mean @ fall / max(float(fall @ fall), 1e-300), 0.0, 1.0)
+        else:
+            updated[place] = mean * min(float(np.linalg.norm(fall) / max(np.linalg.norm(mean), 1e-300)), 1.0)
     return updated
 
 
