@@ -12,7 +12,7 @@ from ...core import StiffnessBy
 from ...core.bodies.fabrics import DEFAULT_FABRIC, FABRICS
 from ...core.geometry.mesh.rigid_motion import transform_points
 from ...core.geometry.mesh.surface import count_open_edges, is_shell, mean_thickness, weld_vertices
-from ..blender.sampler import gravity, mesh_positions, read_array
+from ..blender.sampler import frame_rate, gravity, mesh_positions, read_array
 
 # Default Young's modulus of thin kinds, relative to the pressure below a column of the object's height. They stretch by
 # a fraction of a percent, although few springs carry the weight of the whole length. Solids use Sag instead.
@@ -28,6 +28,9 @@ _SILK_SIZE, _CANVAS_SIZE = 0.3, 12.0
 # Defaults of yarns: thickness relative to their spacing, density (kg/m^3) and bending stiffness of loose fibres, and
 # holding force of a crossing relative to the weight of its yarn.
 _RELATIVE_YARN_THICKNESS, _YARN_DENSITY, _YARN_BENDING, _GRIP_TO_WEIGHT = 0.4, 300.0, 0.05, 20.0
+# Settle of a sheet of one metre, s. It then overshoots by a quarter with a natural Bounce. Below 1.5 s, a sheet that hangs
+# cannot swing, and calms down like a board.
+_SHEET_SETTLE = 3.0
 # Standard gravity, m/s^2.
 _STANDARD_GRAVITY = 9.81
 
@@ -48,10 +51,23 @@ def set_defaults(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
         if group.kind == "CLOTH":
             apply_fabric(obj, suggested_fabric(obj))
             group.air = 1.0
+            if not group.is_property_set("settle"):
+                group.settle = sheet_settle(obj, scene)
             return
         pressure = group.density * np.linalg.norm(gravity(scene)) * height / 1000.0
         if pressure > 0.0:
             group.stiffness = float(f"{_RELATIVE_MODULUS * pressure:.2g}")
+
+
+def sheet_settle(obj: bpy.types.Object, scene: bpy.types.Scene) -> float:
+    """Return the settle time of new cloth in frames: with its size, a hanging sheet swings more slowly.
+
+    A closed shell resists bending, and has the default of other kinds.
+    """
+    default = float(obj.dampsim.bl_rna.properties["settle"].default)
+    if shell_thickness(obj) > 0.0:
+        return default
+    return max(default, float(round(_SHEET_SETTLE * math.sqrt(max(*obj.dimensions)) * frame_rate(scene))))
 
 
 def suggested_fabric(obj: bpy.types.Object) -> str:
@@ -78,6 +94,8 @@ def drop_fabric(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     """Replace the settings of a fabric by the defaults of a kind that is not cloth."""
     for key in FABRICS[DEFAULT_FABRIC].settings:
         obj.dampsim.property_unset(key)
+    if obj.dampsim.settle == sheet_settle(obj, scene):
+        obj.dampsim.property_unset("settle")
     set_defaults(obj, scene)
 
 

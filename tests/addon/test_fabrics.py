@@ -50,6 +50,19 @@ def test_fabric_by_name_and_size(load: Load, name: str, size: float, fabric: str
     assert settings.air == 1.0
 
 
+@pytest.mark.parametrize(
+    ("size", "fps", "settle"), [(1.0, 24, 72.0), (4.0, 24, 144.0), (1.0, 60, 180.0), (0.04, 24, 24.0)]
+)
+def test_sheet_settles_by_size(size: float, fps: int, settle: float) -> None:
+    """With 24 frames, sheets of a metre could not swing, and hung like boards."""
+    new_scene()
+    bpy.context.scene.render.fps = fps
+    group = added_grid("Grid", size).dampsim
+    assert group.settle == settle
+    group.kind = "SOLID"
+    assert group.settle == 24.0
+
+
 def test_fabric_ends_with_cloth(load: Load) -> None:
     """Another kind gets its own defaults, unless the fabric was edited."""
     new_scene()
