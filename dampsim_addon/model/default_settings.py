@@ -28,8 +28,8 @@ _SILK_SIZE, _CANVAS_SIZE = 0.3, 12.0
 # Defaults of yarns: thickness relative to their spacing, density (kg/m^3) and bending stiffness of loose fibres, and
 # holding force of a crossing relative to the weight of its yarn.
 _RELATIVE_YARN_THICKNESS, _YARN_DENSITY, _YARN_BENDING, _GRIP_TO_WEIGHT = 0.4, 300.0, 0.05, 20.0
-# Settle of a sheet of one metre, s. It then overshoots by a quarter with a natural Bounce. Below 1.5 s, a sheet that hangs
-# cannot swing, and calms down like a board.
+# Settle of a sheet of one metre, s. It then overshoots by a quarter with a natural Bounce. Below 1.5 s, a sheet that
+# hangs cannot swing, and calms down like a board.
 _SHEET_SETTLE = 3.0
 # Standard gravity, m/s^2.
 _STANDARD_GRAVITY = 9.81
