@@ -354,7 +354,7 @@ class PushOut:
         for nodes, hinges in self._rigid_pieces:
             # The piece turns about its hinges, which count more than its nodes.
             places = hinges @ x
-            held = np.repeat(places, _HINGE_COPIES * len(nodes), axis=0)
+            held = np.repeat(places, max(_HINGE_COPIES * len(nodes) // max(len(places), 1), 1), axis=0)
             rotation, shift = fit_rigid_motion(np.concatenate([x[nodes], held]), np.concatenate([moved[nodes], held]))
             if len(places):
                 shift = places.mean(axis=0) - rotation @ places.mean(axis=0)
