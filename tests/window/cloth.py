@@ -23,6 +23,8 @@ from visible_motion import Array, evaluated_frames
 
 # Invisible penetration and motion per frame at rest, in parts of the size; largest strain of an edge.
 MAX_DEPTH, MAX_REST_MOTION, MAX_STRAIN = 1e-3, 1e-3, 0.05
+# Settle in frames: Add chooses more for cloth of this size, which would have to be played for longer.
+SETTLE = 24.0
 # Radius of the ball at its vertices, m; its edges lie deeper.
 RADIUS = 0.5
 
@@ -95,6 +97,7 @@ def play_cloth(one: ClothScene) -> Iterator[float]:
     # Same as its checkboxes in the panel.
     obj.dampsim.touch_self = one.itself
     obj.dampsim.start_settled = False
+    obj.dampsim.settle = SETTLE
     shot(f"cloth_{one.name}_0")
 
     began = time.monotonic()
