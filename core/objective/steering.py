@@ -286,7 +286,7 @@ class _SteeredStep:
         has_just_begun = last.phase < law.decay * (1.5 * h - law.time_to_peak)
         least = 0.0 if has_just_begun else _NEW_SWING_FRACTION * last.swing * math.exp(-max(last.phase, 0.0))
         if jump / law.natural_frequency > least:
-            # What is left of the former swing may be larger than the new one.
+            # The rest of the former swing may be larger than the new one.
             y, _, error = self._deflection(place, factors)
             former_swing = _largest(y)
             return replace(fresh, swing=former_swing if error <= _MAX_EQUILIBRIUM_ERROR * former_swing else 0.0)
